@@ -1,4 +1,4 @@
-"""The fit of a mixture: how near it comes to the most likely weights, and which atoms need none."""
+"""The fit of a mixture: how near it comes to the likeliest weights, and which atoms need no weight."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOTALS = {
 
 
 def problem(law, kind, size=500, seed=3):
-    """Bins of noisy values."""
+    """Return the bins of noisy values."""
     generator = np.random.default_rng(seed)
     drawn = (
         generator.laplace(0, law.scale, size) if law.p == 1.0 else generator.normal(0, math.sqrt(law.variance), size)
@@ -42,7 +42,7 @@ def factors(kernel, counts, weights):
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 @pytest.mark.parametrize("kind", TOTALS)
 def test_no_weights_are_much_likelier(law, kind):
-    """By the bound of the duality gap at better weights, which holds whatever weights there are."""
+    """The duality gap at better weights bounds the likelihood of all possible weights."""
     bins = problem(law, kind)
     atoms, counts = bins.atoms(True), bins.counts.sum(axis=0)
     seen = np.flatnonzero(counts)
@@ -55,14 +55,14 @@ def test_no_weights_are_much_likelier(law, kind):
         better = better * factors(kernel, counts, better)
     size = counts.sum()
     at_most = log_likelihood(kernel, counts, better) + size * math.log(factors(kernel, counts, better).max())
-    assert log_likelihood(kernel, counts, found) > at_most - 6.0 * NATS  # gains of a round may be small before
+    assert log_likelihood(kernel, counts, found) > at_most - 6.0 * NATS  # the fit stops after a round of small gain
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 @pytest.mark.parametrize("kind", TOTALS)
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_atoms_without_a_weight_could_make_nothing_likelier(law, kind, nonnegative):
-    """The slope of the likelihood toward each of them is at most that toward one of the others, under any weights."""
+    """The likelihood rises toward such an atom at most as fast as toward a fitted neighbor, under any weights."""
     bins, generator = problem(law, kind, size=60), np.random.default_rng(5)
     atoms, counts = bins.atoms(nonnegative), bins.counts.sum(axis=0)
     seen = np.flatnonzero(counts)
@@ -85,7 +85,7 @@ def test_what_no_atom_reaches_does_not_count():
 
 
 def test_it_stops_where_nothing_is_gained(monkeypatch):
-    """Weights that are the most likely ones from the start, which the duality gap proves at once."""
+    """The first weights are already the likeliest ones, which the duality gap proves at once."""
     steps = []
     kernel = np.full((40, 5), 0.2)
     monkeypatch.setattr("dpframe.denoise.bayes._leap", lambda *weights: steps.append(weights))

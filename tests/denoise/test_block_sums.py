@@ -1,6 +1,6 @@
-"""Sums that stay: prefixes, ranges and totals of what `auto` returns are no worse than the noisy ones.
+"""Prefixes, ranges and totals of the result of `auto` are at least as accurate as the noisy ones.
 
-Simulations use fixed seeds, so that they pass or fail for good.
+Simulations use fixed seeds, so their results never change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def noisy(truth, law, seed):
 
 
 def truths():
-    """Shapes on which denoised cells alone are far off in sums."""
+    """Return shapes for which sums of denoised cells have large errors if the cells are not moved."""
     generator = np.random.default_rng(4)
     places = np.arange(1024)
     return {
@@ -39,12 +39,12 @@ def truths():
     }
 
 
-# What is moved
+# Moves of cells
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (5,), (64,), (1000,), (40, 3), (33, 65), (6, 7, 20)])
 def test_blocks_are_halves_of_halves(shape):
-    """A line is in its own order; in a grid the cells of a block are together on every scale."""
+    """The blocks of a line keep its order; on a grid, each block is a rectangle at every depth."""
     block = block_sums.blocks_of(shape)
     assert block.size == math.prod(shape)
     if len(shape) == 1:
@@ -118,7 +118,7 @@ def test_huge_values_keep_their_digits():
 
 
 def test_the_positive_mean_is_no_worse_than_the_noisy_sum():
-    """Katz (1961): whatever the sum is; and it is the mean of a Gaussian cut at 0."""
+    """Katz (1961): this holds for every true sum. The estimate is the mean of a Gaussian truncated at 0."""
     draws = np.random.default_rng(1).normal(size=20_000)
     for truth in (0.0, 0.3, 1.0, 3.0):
         found = np.array([block_sums.positive_mean(truth + one, 1.0) for one in draws])
@@ -131,11 +131,11 @@ def test_the_positive_mean_is_no_worse_than_the_noisy_sum():
     assert block_sums.positive_mean(1e9, 1.0) == 1e9
 
 
-# What `auto` returns
+# Results of `auto`
 
 
 def off_by(found, truth):
-    """Mean squared errors of ranges, prefixes (or corners) and the total."""
+    """Return the mean squared errors of ranges, of prefixes (corners of a grid) and of the total."""
     off = np.pad(found - truth, [(1, 0)] * truth.ndim)
     for axis in range(truth.ndim):
         off = np.cumsum(off, axis=axis)
@@ -167,7 +167,7 @@ def test_ranges_prefixes_and_totals_are_no_worse_than_the_noisy_ones(law, name):
 @both
 @pytest.mark.parametrize("order", [True, None], ids=["line", "groups"])
 def test_values_that_are_only_cut_at_0_keep_their_sum(law, order):
-    """A tenth of the cells is empty: to show these as 0 adds half a deviation of its noise to the sum of all."""
+    """A tenth of the cells is empty: to cut them at 0 would raise the sum of all by half a deviation of its noise."""
     truth = np.where(np.arange(200) % 10 == 3, 0, np.random.default_rng(3).integers(500, 100_000, 200))
     for seed in range(2):
         values = noisy(truth, law, seed)
@@ -180,7 +180,7 @@ def test_values_that_are_only_cut_at_0_keep_their_sum(law, order):
 @both
 @pytest.mark.parametrize("size", [3, 12, 54, 300])
 def test_sums_of_values_are_never_all_zero(law, size):
-    """What is drawn here is mostly noise, in whichever direction."""
+    """The values are mostly noise, and their sum may be negative."""
     for seed in range(60):
         values = noisy(np.full(size, 1), law, seed)
         found = choose(values, law, nonnegative=True, never_zero=True).values
@@ -200,7 +200,7 @@ def test_sums_in_a_release_keep_every_week():
         assert abs(found["cost_sum"].sum() - max(found["cost_sum_noisy"].sum(), 0.0)) < 1.0 * spread
 
 
-# Where noise dominates
+# Tables in which noise dominates
 
 
 @both
@@ -226,13 +226,13 @@ def test_denoising_by_name_moves_no_sums():
 
 
 def halved(across, down):
-    """The axes of so many halvings, in turn."""
+    """Return the axes of `across` and `down` halvings, taken in turn."""
     return [axis for step in range(max(across, down)) for axis in (0, 1) if step < (across, down)[axis]]
 
 
 @pytest.mark.parametrize("halvings", [[0], [0, 0, 0], halved(2, 2), halved(4, 4), [1, 1, 0, 1, 2]])
 def test_nearest_sums_are_the_projection(halvings):
-    """The slope is 0 for sums above 0, and never asks for more of those that are 0."""
+    """Optimality conditions: the slope is 0 for sums above 0, and at least 0 for sums at 0."""
     generator = np.random.default_rng(7)
     matrix = block_sums.distance(tuple(halvings))
     assert np.linalg.eigvalsh(matrix).min() > 0.0
@@ -248,7 +248,7 @@ def test_nearest_sums_are_the_projection(halvings):
 
 
 def test_nearest_sums_are_no_farther_from_any_truth():
-    """In ranges, prefixes, the whole and blocks together: draw by draw, not only in the mean."""
+    """The error of ranges, prefixes, the whole and blocks together is no larger in any draw, not only in the mean."""
     generator = np.random.default_rng(8)
     halvings = halved(3, 3)
     matrix = block_sums.distance(tuple(halvings))
@@ -260,9 +260,9 @@ def test_nearest_sums_are_no_farther_from_any_truth():
 
 
 def test_the_distance_is_what_ranges_and_prefixes_are_off_by():
-    """Against all ranges of a fine line, inside whose blocks errors are even."""
+    """The matrix is compared with all ranges of a fine line whose errors are even inside each block."""
     fine, blocks = 256, 4
-    whole = np.kron(np.eye(blocks), np.full((1, fine // blocks), blocks / fine))  # errors of blocks to errors of cells
+    whole = np.kron(np.eye(blocks), np.full((1, fine // blocks), blocks / fine))  # from block errors to cell errors
     through = np.pad(np.cumsum(whole, axis=1), ((0, 0), (1, 0)))
     ends = np.array([(low, high) for low in range(fine + 1) for high in range(low, fine + 1)])
     ranges = through[:, ends[:, 1]] - through[:, ends[:, 0]]
@@ -274,7 +274,7 @@ def test_the_distance_is_what_ranges_and_prefixes_are_off_by():
 
 
 def test_the_places_of_blocks_are_those_of_cells():
-    """What two blocks have in common is told by where the middles of their cells lie."""
+    """The entry of `distance` for two blocks follows from the centers of their cells."""
     shape = (64, 16)
     blocks = block_sums.blocks_of(shape).reshape(shape)
     matrix = block_sums.distance(tuple(block_sums.halvings_of(shape)))
@@ -291,7 +291,7 @@ def test_the_places_of_blocks_are_those_of_cells():
 
 @both
 def test_a_grid_with_its_rows_in_one_part_is_nearer_than_cut_half_by_half(law, monkeypatch):
-    """The noise of empty blocks stays where it is."""
+    """Sums that are cut at 0 all together do not move the noise of empty blocks to full ones."""
     place = np.minimum.outer(np.arange(32) % 20, np.arange(32) % 20) > 11
     truth = np.where(place, 12, 0)
     ranges = []

@@ -1,4 +1,4 @@
-"""Estimates that are weighed, blocks that are spared, coarse coefficients that are shrunk together."""
+"""Weighted averages of estimates, spared blocks, and coarse coefficients that are shrunk together."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def noisy(truth, law, seed):
 
 
 def squares(found):
-    """Of the errors of the whole, its first half and the second quarter, of 512 cells."""
+    """Return the squared errors of the whole, of its first half and of its second quarter, of 512 cells."""
     return np.square([found.sum(), found[:256].sum(), found[128:256].sum()])
 
 
 def test_the_weights_are_the_best_ones():
-    """As least squares has them, where the risks are the true errors of estimates around a truth."""
+    """They minimize the squared error if the risks are the true squared errors of the estimates."""
     generator = np.random.default_rng(1)
     truth = generator.normal(size=50)
     every = truth + generator.normal(size=(3, 50)) * np.array([[1.0], [2.0], [1.5]])
@@ -48,7 +48,7 @@ def test_the_weights_are_the_best_ones():
 
 def test_an_estimate_that_is_not_surely_better_has_no_weight():
     chosen = Estimate(np.zeros(100), 1_000.0)
-    near = Estimate(np.full(100, 0.5), 990.0)  # the two risks differ by 10, which is off by 50
+    near = Estimate(np.full(100, 0.5), 990.0)  # the two risks differ by 10, with a standard error of 50
     assert weighed(chosen, [near], LAW).chosen == 1.0
     better = Estimate(np.full(100, 5.0), -5_000.0)
     found = weighed(chosen, [better], LAW)
@@ -61,14 +61,14 @@ def test_an_estimate_that_is_not_surely_better_has_no_weight():
 
 def test_the_risk_of_a_mean_is_below_the_mean_of_risks():
     one = Estimate(np.tile([1.0, -1.0], 200) * 30.0, 3e5)
-    other = Estimate(np.tile([-1.0, 1.0], 200) * 30.0, 3e5)  # as wrong, to the other side
+    other = Estimate(np.tile([-1.0, 1.0], 200) * 30.0, 3e5)  # as wrong, in the opposite direction
     found = weighed(one, [other], LAW)
     assert 0.0 < found.chosen < 1.0
     assert found.risk < 3e5
 
 
 def test_coarse_coefficients_are_nearer_after_their_shrinkage():
-    """By Stein's lemma, whatever they are; and the estimate of what that gains is unbiased."""
+    """By Stein's lemma, this holds for any true coefficients, and the estimate of the gain is unbiased."""
     generator = np.random.default_rng(1)
     for size in (0.0, 1.0, 3.0, 30.0):
         truth = size * LAW.scale * np.array([1.0, -1.0, 0.5, 0.0, 2.0, 0.0, 1.0])
@@ -83,12 +83,12 @@ def test_coarse_coefficients_are_nearer_after_their_shrinkage():
         assert np.mean(gained) < 0.0
         spread = np.std(np.subtract(gained, told)) / math.sqrt(2_000)
         assert abs(np.mean(gained) - np.mean(told)) < 6.0 * spread
-    assert shrunk_together([np.ones(2), np.ones(1)], LAW)[1] == 0.0  # too few
+    assert shrunk_together([np.ones(2), np.ones(1)], LAW)[1] == 0.0  # too few coefficients
 
 
 @pytest.mark.parametrize("law", [Laplace(1, 10.0), LAW], ids=["laplace", "gaussian"])
 def test_wavelets_of_noise_alone_are_near_its_mean(law):
-    """A level without anything in it is left out, so that little more than the mean of all is left of the noise."""
+    """Levels without a signal are dropped, so that little more than the noise of the mean of all is left."""
     left = [np.square(shrunk(noisy(np.zeros(4096), law, seed), law, (0,)).values).sum() for seed in range(8)]
     assert np.mean(left) / law.variance < 20.0
 
@@ -103,7 +103,7 @@ def test_one_full_cell_is_no_level_that_is_left_out():
 
 
 def test_a_full_block_does_not_pay_for_the_noise_of_an_empty_one():
-    """The noise of empty cells is below 0 here: it is left out of the sum, not taken from the full half."""
+    """The noise of the empty cells is negative here: it is left out of the sum, not subtracted from the full block."""
     truth = np.where(np.arange(1024) < 256, 5_000.0, 0.0)
     values = truth - np.where(np.arange(1024) < 256, 0.0, 6.0)
     kept = block_sums.with_sums(truth, values, LAW, nonnegative=True)
@@ -114,7 +114,7 @@ def test_a_full_block_does_not_pay_for_the_noise_of_an_empty_one():
 
 
 def test_sums_beside_empty_blocks_are_no_worse_than_noisy_ones():
-    """The full half, the whole and each quarter over 100 draws; most cells are empty."""
+    """The whole, the first half and the second quarter over 100 draws; most cells are empty."""
     truth = np.where((np.arange(512) >= 128) & (np.arange(512) < 200), 2_000, 0)
     off, raw = np.zeros(3), np.zeros(3)
     for seed in range(100):
@@ -126,7 +126,7 @@ def test_sums_beside_empty_blocks_are_no_worse_than_noisy_ones():
 
 
 def off_by(truth, guess):
-    """How far prefixes and the whole are off over 300 draws, relative to the noisy ones."""
+    """Return the root mean squared errors of prefixes and of the whole over 300 draws, relative to the noisy ones."""
     found = np.zeros((2, 2))
     for seed in range(300):
         values = noisy(truth, LAW, seed)
@@ -138,13 +138,13 @@ def off_by(truth, guess):
 
 
 def test_blocks_that_are_each_cut_at_0_do_not_add_up():
-    """One full cell in every eighth: to spare eighths as well makes the whole 1.22 of the noisy one."""
+    """One full cell per eighth: to spare eighths too would make the error of the whole 1.22 times the noisy one."""
     truth = np.where(np.arange(1024) % 128 == 40, 1_000_000, 0)
     assert (off_by(truth, lambda values: np.where(truth > 0, values, 0.0)) < 1.02).all()
 
 
 def test_few_rows_in_front_do_not_pay_for_the_empty_rest():
-    """The whole is 2.5 deviations of its noise. Where full halves alone are spared, prefixes are 1.18 of noisy ones."""
+    """The whole is 2.5 noise deviations. With only full halves spared, prefixes have 1.18 times the noisy error."""
     truth = np.where(np.arange(1024) < 100, 8, 0)
     assert (off_by(truth, lambda values: np.full(1024, 0.8)) < 1.02).all()
 
@@ -160,7 +160,7 @@ def test_a_half_is_spared_by_what_it_is_measured_at():
 
 
 def test_as_many_blocks_are_spared_as_cannot_make_the_whole_worse():
-    """The expected squared error of a sum of numbers that are each cut at 0, by quadrature; and one halving more."""
+    """Expected squared errors of a sum of numbers that are each cut at 0, by quadrature; one halving more fails."""
     places = np.linspace(-8.0, 8.0, 4_001)
     weights = np.exp(-np.square(places) / 2.0) / np.exp(-np.square(places) / 2.0).sum()
     levels = np.array([0.0, 0.3, 0.8, 1.5, 6.0])
@@ -177,7 +177,7 @@ def test_as_many_blocks_are_spared_as_cannot_make_the_whole_worse():
 
 @pytest.mark.parametrize("seed", [0, 4], ids=["around the mean", "empirical Bayes"])
 def test_errors_of_cells_count_how_far_sums_move_them(monkeypatch, seed):
-    """What a cell is moved by is no noise that its estimate knows of: it is added to the error in squares."""
+    """The error of the estimate does not include the move of a cell by sums, so the move is added in squares."""
     law = Laplace.calibrate(sensitivity=1, epsilon=0.05)
     values = noisy(np.repeat([0, 60], 40), law, seed)
     found = choose(values, law, nonnegative=True)

@@ -1,6 +1,6 @@
 """Denoising: shapes, edge cases, unbiased risk estimates, and no harm where there is nothing to gain.
 
-Simulations use fixed seeds, so that they pass or fail for good; their tolerances are six standard errors.
+Simulations use fixed seeds, so their results never change; their tolerances are six standard errors.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_shapes_are_kept_and_nothing_becomes_nan(estimator, law, values, scale):
     assert (values == before).all()
     assert not np.signbit(result[result == 0.0]).any()  # -0.0 is not shown
     if estimator is not denoise.auto:
-        assert (np.abs(result) <= np.abs(values)).all()  # each of them shrinks or leaves
+        assert (np.abs(result) <= np.abs(values)).all()  # these only shrink values or leave them as they are
 
 
 @every
@@ -113,12 +113,12 @@ def mean_and_error(differences):
 
 
 def estimated_risk(values, law, level):
-    """The estimated summed squared error of a soft threshold."""
+    """Return the estimated summed squared error of a soft threshold."""
     return values.size * law.variance + estimators._gains(values, law, level, 1.0).sum()
 
 
 def simulated(law, risk, estimate, rounds=1500):
-    """The mean of (estimated risk - true loss), and its standard error."""
+    """Return the mean of (estimated risk - true loss) and its standard error."""
     draws = noisy(np.tile(TRUTH, (rounds, 1)), law, 5)
     return mean_and_error([risk(values) - np.square(estimate(values) - TRUTH).sum() for values in draws])
 
@@ -136,7 +136,7 @@ def test_the_risk_of_a_soft_threshold_is_estimated_without_bias(law, scale, leve
     )
     coarse = (
         0.4 * mechanism.variance * 8 if law is Gaussian and scale <= 3 else 0.0
-    )  # of the few cells at the threshold
+    )  # the bias at the few cells near the threshold
     assert abs(bias) < 6 * error + coarse
 
 
@@ -144,7 +144,7 @@ def test_the_risk_of_a_soft_threshold_is_estimated_without_bias(law, scale, leve
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("centre", [0.0, "mean"])
 def test_the_risk_of_james_stein_is_estimated_without_bias(law, scale, centre):
-    """Exact for Gaussian noise; for Laplace noise up to a part of order 1 / cells of the summed variance."""
+    """Exact for Gaussian noise. For Laplace noise, the bias is of order 1 / cells of the summed variance."""
     mechanism = law(1, scale)
     bias, error = simulated(
         mechanism,
@@ -186,7 +186,7 @@ def test_fine_grids_lose_no_digits(law):
 
 
 def histograms():
-    """Histograms on which a denoiser may gain much or lose much."""
+    """Return histograms on which a denoiser may gain or lose much."""
     generator = np.random.default_rng(9)
     sparse = np.zeros(1024)
     sparse[generator.choice(1024, 30, replace=False)] = generator.integers(1, 3000, 30)
@@ -213,7 +213,7 @@ def mechanism_of(law, epsilon):
 
 
 def relative_error(truth, mechanism, seeds):
-    """The mean squared error of `auto` over that of the noisy values, and of its non-negative form."""
+    """Return the mean squared errors of `auto` and of its non-negative form, relative to the noisy values."""
     plain = denoised = projected = 0.0
     for seed in seeds:
         values = noisy(truth, mechanism, seed)
@@ -231,7 +231,7 @@ def test_auto_does_no_harm(law, epsilon, name, truth):
     rounds = max(10, 8_000 // truth.size)
     denoised, projected = relative_error(truth.astype(np.int64), mechanism_of(law, epsilon), range(rounds))
     assert denoised <= 1.02
-    assert projected <= denoised + 0.05  # another prior may do a little better by chance
+    assert projected <= denoised + 0.05  # the prior without the bound may be a little better by chance
 
 
 @both
@@ -256,7 +256,7 @@ def test_auto_does_no_harm_on_published_histograms(law, name):
         mechanism = mechanism_of(law, epsilon)
         denoised, projected = relative_error(truth, mechanism, range(2))
         assert denoised <= 1.02
-        assert projected <= denoised + 0.05  # another prior may do a little better by chance
+        assert projected <= denoised + 0.05  # the prior without the bound may be a little better by chance
         if name in ("NETTRACE", "TWITTER") and epsilon == 0.1:
             assert denoised < 0.4
 

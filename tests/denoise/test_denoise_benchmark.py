@@ -1,4 +1,4 @@
-"""A share of `benchmarks/denoise.py`: on made-up histograms of many shapes the choice does no harm."""
+"""A part of `benchmarks/denoise.py`: `auto` does no harm on made-up histograms of many shapes."""
 
 from __future__ import annotations
 

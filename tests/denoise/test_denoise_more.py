@@ -33,7 +33,7 @@ def noisy(truth, law, seed):
 
 
 def relative(estimator, truth, law, rounds=6):
-    """Squared error over that of the noisy values."""
+    """Return the squared error relative to that of the noisy values."""
     draws = [noisy(truth, law, seed) for seed in range(rounds)]
     found = sum(np.square(estimator(values, law) - truth).sum() for values in draws)
     return found / sum(np.square(values - truth).sum() for values in draws)
@@ -71,7 +71,7 @@ def test_same_values_same_result(estimator, law):
 @pytest.mark.parametrize("name", [name for name in EVERY if name != "rounded"])
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**30])
 def test_units_do_not_matter(name, factor):
-    """A grid that is longer by a factor makes results longer by it."""
+    """A grid scaled by a factor scales the results by the same factor."""
     for law, scaled in ((Laplace(1, 3.0), Laplace(1, 3.0, factor)), (Gaussian(1.0, 4.0), Gaussian(1.0, 4.0, factor))):
         values = noisy(sparse(300), law, 4)
         expected = EVERY[name](values, law)
@@ -109,7 +109,7 @@ def test_a_million_cells(estimator):
     assert np.isfinite(estimator(values, law)).all()
 
 
-# What each of them is
+# Properties of each denoiser
 
 
 def test_formulas():
@@ -138,7 +138,7 @@ def test_nonnegative_is_not_negative(law):
 
 
 def test_empirical_bayes_leaves_what_the_noise_left():
-    """At a large epsilon the noise is nearly always exactly 0."""
+    """At a large epsilon, the noise is nearly always exactly 0, so the values must stay."""
     for law in (Laplace(1, 0.08), Gaussian(1.0, 0.12)):
         values = np.random.default_rng(1).integers(0, 500, 2000).astype(np.float64)
         assert np.abs(denoise.empirical_bayes(values, law) - values).max() < 0.02
@@ -239,7 +239,7 @@ def test_the_cross_fitted_risk_is_not_too_small(law):
 @both
 @pytest.mark.parametrize("shape", [(300,), (15, 20)])
 def test_the_risk_of_wavelets_is_at_most_the_estimate(law, shape):
-    """The thresholds are chosen by that estimate, which makes it a little small; the mean of shifts makes it large."""
+    """The choice of thresholds by the estimate makes it a little too small; the mean of shifts makes it too large."""
     truth = TRUTH.reshape(shape)
     draws = [noisy(truth, law, seed) for seed in range(60)]
     found = [wavelets.shrunk(values, law, tuple(range(len(shape)))) for values in draws]
@@ -297,7 +297,7 @@ def test_every_name_works_in_a_release():
     frame = pl.DataFrame({"x": np.arange(200) % 40, "y": np.arange(200) % 9, "who": ["a", "b"] * 100})
     with dpf.Ledger(epsilon=1000.0):
         for name in DENOISERS:
-            if name == "spanning-tree-wavelets":  # which needs a graph: tests/release/test_graph_calls.py
+            if name == "spanning-tree-wavelets":  # needs a graph: see tests/release/test_graph_calls.py
                 continue
             line = frame.dp.histogram("x", bins=40, range=(0, 40), epsilon=1.0, denoise=name)
             grid = frame.dp.histogram(["x", "y"], bins=[8, 5], range=[(0, 40), (0, 10)], epsilon=1.0, denoise=name)
@@ -337,7 +337,7 @@ def test_bins_of_numbers_are_a_line_and_keys_where_they_are_said_to_be(monkeypat
 
 @both
 def test_wavelets_along_one_axis_alone(law):
-    """Lines that have nothing in common, each of them smooth."""
+    """The lines have nothing in common, and each of them is smooth."""
     truth = np.random.default_rng(5).permutation(40)[:, None] * 100 + np.repeat(np.arange(8), 8)
     along = lambda values, law: denoise.haar(values, law, order=(1,))  # noqa: E731
     assert relative(along, truth, law) < 0.3
@@ -348,7 +348,7 @@ def test_wavelets_along_one_axis_alone(law):
 
 @both
 def test_any_function_may_shrink_the_coefficients(law):
-    """Steps of a few heights: coefficients are zero or far from it, as empirical Bayes learns."""
+    """Steps of a few heights: coefficients are zero or far from it, which empirical Bayes learns."""
     truth = np.repeat([0, 40, 10, 300], 256)
     learned = lambda values, law: denoise.haar(values, law, order=True, shrink=denoise.empirical_bayes)  # noqa: E731
     assert relative(learned, truth, law) < 0.2
@@ -377,7 +377,7 @@ def test_coefficients_have_the_noise_that_is_told(law):
 @pytest.mark.parametrize("scale", [1.0, 3.0, 40.0])
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_values_that_are_counted_first_are_denoised_as_each_by_itself(scale, nonnegative, monkeypatch):
-    """Whole numbers, multiples of a grid, and numbers between its points, which are not counted."""
+    """Values on the grid are tallied, and each distinct value is denoised once. Values off the grid are not tallied."""
     generator = np.random.default_rng(8)
     law = Laplace(1, scale)
     values = np.rint(generator.laplace(generator.poisson(30, (90, 60)), scale))

@@ -1,4 +1,4 @@
-"""Denoising by what is public: a prior, a total, a tree of sums, a centre."""
+"""Denoising with public facts: a prior, a total, a tree of sums, a center."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def noisy(truth, law, seed):
         return law.add_noise(np.asarray(truth, dtype=np.int64)).astype(np.float64)
 
 
-# James-Stein around a centre
+# James-Stein around a center
 
 
 def test_any_centre():
@@ -51,7 +51,7 @@ def test_a_gaussian_prior_is_its_formula():
 
 @both
 def test_a_density_gives_the_mean_of_the_totals_that_it_allows(law):
-    """Totals drawn from the prior: among those with one noisy value the posterior mean is their mean."""
+    """Totals are drawn from the prior, so the posterior mean of a noisy value is the mean of the totals behind it."""
     generator = np.random.default_rng(3)
     truth = generator.geometric(0.2, 400_000) - 1
     values = noisy(truth, law, 1)
@@ -95,7 +95,7 @@ def test_values_add_up_to_a_public_total(values, total):
     found = denoise.public_total(values, LAWS["laplace"], total=total, nonnegative=True)
     assert found.min() >= 0.0
     assert found.sum() == pytest.approx(total, abs=1e-5)
-    # the projection on a simplex: what stays above zero moved by one amount, and what is zero would be below it
+    # projection on a simplex: values that stay above 0 move by one amount, and the others would fall below 0
     moved = values - found
     positive = found > 0.0
     if positive.any():
@@ -123,11 +123,11 @@ def test_totals_that_cannot_be(total, nonnegative):
 # A tree of sums
 
 
-PARENTS = np.array([-1, 0, 0, 1, 1, 1, 2, 2, 0, 8])  # a child without children, and one that is alone
+PARENTS = np.array([-1, 0, 0, 1, 1, 1, 2, 2, 0, 8])  # the last node is an only child
 
 
 def leaves_of(parents):
-    """For each node which leaves it holds, as rows of a matrix."""
+    """Return a matrix whose rows mark the leaves under each node."""
     leaves = [node for node in range(parents.size) if node not in parents]
     rows = np.zeros((parents.size, len(leaves)))
     for column, leaf in enumerate(leaves):
@@ -152,11 +152,11 @@ def test_the_fit_is_least_squares():
     assert best.tolist() == pytest.approx(expected.tolist())
     assert variances.tolist() == pytest.approx(np.diag(design @ precision @ design.T).tolist())
     found = denoise.consistent(values, laws, parents=PARENTS)
-    assert found == pytest.approx(expected, abs=0.05)  # on its step
+    assert found == pytest.approx(expected, abs=0.05)  # up to the rounding to its step
 
 
 def add_up(found, parents):
-    """Whether every parent is exactly the sum of its children."""
+    """Return whether every parent is exactly the sum of its children."""
     sums_of = np.bincount(parents[parents >= 0], found[parents >= 0], minlength=parents.size)
     inner = np.unique(parents[parents >= 0])
     return bool((sums_of[inner] == found[inner]).all())
@@ -187,7 +187,7 @@ def test_what_adds_up_stays():
 
 @both
 def test_consistency_gains(law):
-    """Over a tree of three depths, also where most leaves are empty."""
+    """A tree of three depths in which most leaves are empty."""
     generator = np.random.default_rng(4)
     parents = np.concatenate([[-1], np.zeros(20, dtype=int), 1 + np.repeat(np.arange(20), 25)])
     for most in (1, 5, 1000):
@@ -242,7 +242,7 @@ def test_a_million_nodes():
 @both
 @pytest.mark.parametrize("size", [3, 5, 8])
 def test_auto_does_no_harm_to_few_cells(law, size):
-    """A gate of 2% would: values are small where the noise made them so. Worst near 4 standard deviations."""
+    """To require a gain of 2% would do harm: it selects values that noise made small. Worst near 4 deviations."""
     truth = np.zeros(size)
     truth[0] = np.rint(4.0 * math.sqrt(law.variance))
     draws = noisy(np.tile(truth, (800, 1)), law, 3)

@@ -1,6 +1,6 @@
 """Denoising on graphs: exact small cases, orthonormal wavelets, unbiased estimates of the risk, and no harm.
 
-Simulations use fixed seeds, so that they pass or fail for good.
+Simulations use fixed seeds, so their results never change.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ def test_wavelets_are_orthonormal_and_rebuild_the_values(seed):
         basis = Basis.of(Forest.of(edges, size, roots), balance)
         matrix = np.array([basis.coefficients(row) for row in np.eye(size)]).reshape(size, -1).T
         assert sorted(basis.order) == list(range(size))
-        assert len(matrix) == size - piece.max() - 1  # one for each cell but one of each piece
+        assert len(matrix) == size - piece.max() - 1  # one for each cell, less one for each piece
         assert np.allclose(matrix @ matrix.T, np.eye(len(matrix)))
-        assert np.allclose(matrix.sum(axis=1), 0.0)  # so the sum of a piece stays
+        assert np.allclose(matrix.sum(axis=1), 0.0)  # so the sum of a piece is kept
         values = random.normal(size=size)
         means = np.array([values[piece == one].mean() for one in range(piece.max() + 1)])
         assert np.allclose(basis.values(basis.coefficients(values)) + means[piece], values)
-        for row in matrix:  # no wavelet reaches from one piece into another
+        for row in matrix:  # no wavelet spans two pieces
             assert len(set(piece[row != 0.0])) == 1
 
 
@@ -127,7 +127,7 @@ def test_a_patch_has_few_coefficients():
         basis = Basis.of(Forest.of(edges, 1024, roots), balance)
         cut = np.abs(differences(_tree_edges(edges, roots), 1024) @ patch.ravel()).sum()
         found = np.count_nonzero(np.abs(basis.coefficients(patch.ravel())) > 1e-9)
-        assert found <= cut * math.log(1024) / math.log(1 / balance) * 2.0  # log2 of the four ways out of a cell
+        assert found <= cut * math.log(1024) / math.log(1 / balance) * 2.0  # 2.0 is log2 of the four ways out of a cell
 
 
 def _tree_edges(edges, roots):
@@ -137,7 +137,7 @@ def _tree_edges(edges, roots):
 
 
 def test_every_part_is_balanced():
-    """So that the depth, and with it the time, is logarithmic: on a line, on a star and on a grid."""
+    """This keeps the depth, and so the time per cell, logarithmic: on a line, on a star and on a grid."""
     star = np.stack([np.zeros(999, dtype=np.int64), np.arange(1, 1000)], axis=1)
     for edges in (lattice((1000,), (0,)), star, lattice((25, 40), (0, 1))):
         for roots, balance in zip(far_roots(edges, 1000, 4), BALANCES, strict=True):
@@ -150,7 +150,7 @@ def test_every_part_is_balanced():
 
 
 def dual_solution(values, matrix, strength):
-    """By another method: the bounded dual problem, by L-BFGS-B."""
+    """Solve the bounded dual problem with another method, L-BFGS-B."""
     dense = matrix.toarray()
 
     def objective(dual):
@@ -175,10 +175,10 @@ def test_two_and_three_cells_by_hand():
     assert solved(np.array([10.0, 2.0]), two, 1.0).tolist() == pytest.approx([9.0, 3.0])
     assert solved(np.array([10.0, 2.0]), two, 4.0).tolist() == pytest.approx([6.0, 6.0])
     assert solved(np.array([10.0, 2.0]), two, 9.0).tolist() == pytest.approx([6.0, 6.0])
-    three = Penalty.of(lattice((3,), (0,)), 3, 0, line=True)  # the middle one is pulled up by both
+    three = Penalty.of(lattice((3,), (0,)), 3, 0, line=True)  # both neighbors pull the middle one up
     assert solved(np.array([6.0, 0.0, 6.0]), three, 1.0).tolist() == pytest.approx([5.0, 2.0, 5.0])
     assert solved(np.array([6.0, 0.0, 6.0]), three, 2.0).tolist() == pytest.approx([4.0, 4.0, 4.0])
-    line = Penalty.of(lattice((3,), (0,)), 3, 1, line=True)  # a straight line costs nothing
+    line = Penalty.of(lattice((3,), (0,)), 3, 1, line=True)  # a straight line has no penalty
     assert solved(np.array([1.0, 4.0, 7.0]), line, 100.0).tolist() == pytest.approx([1.0, 4.0, 7.0])
     assert solved(np.array([0.0, 3.0, 0.0]), line, 100.0).tolist() == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)
 
@@ -232,14 +232,14 @@ def test_a_grid_is_the_graph_of_its_neighbors():
         assert on_grid.ravel().tolist() == pytest.approx(on_graph.tolist())
 
 
-# All of them
+# All denoisers on graphs
 
 
 @on_graphs
 @laws
 def test_sums_stay_and_pieces_do_not_mix(denoiser, law):
     if denoiser is denoise.auto:
-        return  # may choose what shrinks toward zero
+        return  # may choose a denoiser that shrinks toward zero
     size = PATCHES.size
     two = np.concatenate([GRID, GRID + size])
     values = np.concatenate([noisy(PATCHES, law, 1), 1e4 + noisy(np.zeros(size), law, 2)])
@@ -261,10 +261,10 @@ def test_odd_graphs(denoiser, law, size):
         assert found.shape == values.shape
         assert np.isfinite(found).all()
         assert (values == before).all()
-        assert (denoiser(values, law, graph=graph) == found).all()  # nothing is drawn
+        assert (denoiser(values, law, graph=graph) == found).all()  # without random draws
         assert not np.signbit(found[found == 0.0]).any()
     if denoiser is not denoise.auto:
-        assert denoiser(values, law, graph=[]).tolist() == values.tolist()  # cells alone have nobody to learn from
+        assert denoiser(values, law, graph=[]).tolist() == values.tolist()  # without edges, no cell learns from another
 
 
 @on_graphs
@@ -292,7 +292,7 @@ def test_auto_says_what_it_chose():
 
 
 def excess(law, truth, estimate, rounds):
-    """The mean of (estimated risk - squared error) in variances of the noise a cell, and its standard error."""
+    """Return the mean of (estimated risk - squared error) and its standard error, in noise variances per cell."""
     found = []
     for seed in range(rounds):
         values = noisy(truth, law, seed)
@@ -304,14 +304,14 @@ def excess(law, truth, estimate, rounds):
 @pytest.mark.slow
 @laws
 def test_the_risk_of_wavelets_is_told(law):
-    """Up to the choice of thresholds, which makes it a little small."""
+    """The choice of thresholds makes the estimate a little too small."""
 
     def estimate(values):
         shrunk = tree_shrunk(values, law, GRID)
         return shrunk.risk, shrunk.values
 
     bias, error = excess(law, PATCHES, estimate, 12)
-    assert -0.06 - 4 * error < bias < 0.35  # the mean over trees is better than the trees
+    assert -0.06 - 4 * error < bias < 0.35  # high, since the mean over trees beats single trees
 
 
 @laws
@@ -325,7 +325,7 @@ def test_the_risk_of_a_trend_filter_is_told(law, strength, monkeypatch):
         return best.risk, best.values
 
     bias, error = excess(law, PATCHES, estimate, 10)
-    slack = 0.25 if law.variance < 10 else 0.08  # neighbors that move together, on the safe side
+    slack = 0.25 if law.variance < 10 else 0.08  # too high, the safe side, if neighbors move together
     assert -0.03 - 4 * error < bias < slack + 4 * error
 
 
@@ -356,7 +356,7 @@ def test_smooth_values_gain_from_a_higher_degree(law, degree):
 @pytest.mark.slow
 @laws
 def test_auto_does_no_harm_where_neighbors_are_not_alike(law):
-    """Totals that are as wild as can be, and totals that are wild by a few deviations, on a random graph."""
+    """Independent totals on a random graph, with a spread of 1 and of 5 standard deviations of the noise."""
     random = np.random.default_rng(0)
     graph = random_graph(0, 300, 600)
     for wild in (1.0, 5.0):
@@ -371,7 +371,7 @@ def test_auto_does_no_harm_where_neighbors_are_not_alike(law):
 
 @pytest.mark.slow
 def test_a_hundred_thousand_cells():
-    """A line, the longest of trees, and a star, the widest: no step takes the square of their size."""
+    """A line, the deepest tree, and a star, the widest: no step may take time quadratic in their size."""
     law, size = LAWS["gaussian"], 100_000
     values = noisy(np.repeat(np.arange(10) * 20, size // 10), law, 1)
     truth = np.repeat(np.arange(10) * 20, size // 10)

@@ -1,4 +1,4 @@
-"""Whether more than one level of all cells is seen, and what is released where none is. Seeds are fixed."""
+"""Whether more than one level of all cells is seen, and the result if only one is seen. Seeds are fixed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ laws = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
 
 
 def tables(law, shape, count, truth=0):
-    """Noisy tables, all of one draw."""
+    """Return noisy tables, all from one draw."""
     with noise.insecure_bits(5):
         cells = law.add_noise(np.broadcast_to(np.asarray(truth, dtype=np.int64), (count, *shape)).copy())
     return cells.astype(np.float64)
@@ -34,7 +34,7 @@ def tables(law, shape, count, truth=0):
 @laws
 @pytest.mark.parametrize(("shape", "axes"), SHAPES.values(), ids=SHAPES.keys())
 def test_noise_alone_is_rarely_taken_for_more(law, shape, axes):
-    """Each of four tests errs in one of a hundred tables; above 1e-6 by chance where they err in 4 together."""
+    """Each of four tests errs in 1% of tables. At 4% in all, the count exceeds the bound with chance 1e-6."""
     drawn = tables(law, shape, 400, 7)
     wrong = sum(not is_level(one, law, axes) for one in drawn)
     assert wrong <= stats.binom.isf(1e-6, len(drawn), 0.04)
@@ -42,7 +42,7 @@ def test_noise_alone_is_rarely_taken_for_more(law, shape, axes):
 
 @laws
 def test_a_cell_a_block_and_many_cells_are_seen(law):
-    """Each by the test that is for it: the others say nothing of it."""
+    """Each is detected by the test designed for it; the other tests do not detect it."""
     deviation, places = math.sqrt(law.variance), np.arange(4096)
     some = np.where((places >= 1000) & (places < 1512), 1, 0)
     scattered = np.where(places * 2654435761 % 2**32 < 2**31, 1, -1)
@@ -57,7 +57,7 @@ def test_a_cell_a_block_and_many_cells_are_seen(law):
 
 
 def test_a_slope_is_seen_that_no_block_shows():
-    """Blocks of a width together: each by itself is within its noise."""
+    """Only all blocks of a width together show it; each block alone is within its noise."""
     law, places = LAWS["laplace"], np.arange(32)
     for truth, axes in ((np.add.outer(places, places) // 4, (0, 1)), (np.arange(2048) // 200, (0,))):
         assert not any(is_level(one, law, axes) for one in tables(law, truth.shape, 20, truth))
@@ -65,10 +65,10 @@ def test_a_slope_is_seen_that_no_block_shows():
 
 @laws
 def test_a_cell_that_is_as_large_is_one_of_a_hundred_tables(law):
-    """The tails are told exactly, or a step of the grid too far: by counts of 4 million draws where they are larger."""
+    """By 4 million draws, the bound has the stated tail, or is at most one step of the grid too far."""
     deviation = math.sqrt(law.variance)
     drawn = np.abs(tables(law, (1_000_000,), 4).ravel()) / deviation
-    for cells in (1, 10, 100):  # as if a table had so many
+    for cells in (1, 10, 100):  # as if a table had this number of cells
         far = choosing.largest_cell(cells, law)
         expected = 0.01 / cells
         nearer = float(np.mean(drawn >= far - law.grid / deviation))
@@ -84,7 +84,7 @@ def test_the_spread_of_squares_is_that_of_draws(law):
 
 @pytest.mark.parametrize("shape", [(4096,), (64, 64)])
 def test_where_no_row_is_seen_cells_are_at_one_level_and_sums_no_worse(shape):
-    """1,000 rows under noise that is as wide as 9,000 of them: before, single cells of noise were released as rows."""
+    """128 rows; the noise of the sum of all has deviation 905. Before, single cells of noise were released as rows."""
     law = LAWS["laplace"]
     truth = np.zeros(shape, dtype=np.int64)
     truth.ravel()[: 4096 // 8 : 4] = 1
@@ -132,7 +132,7 @@ def test_the_error_that_is_expected_is_not_below_that_of_the_mean():
 
 
 def test_nothing_is_said_of_what_is_not_this_noise():
-    """After another denoiser, on a grid that is coarser than the noise, and of what is no number."""
+    """After another denoiser, on a grid coarser than the noise, and with values that are not finite."""
     law = LAWS["laplace"]
     noisy = next(one for one in tables(law, (2048,), 20) if is_level(one, law, (0,)))
     assert not is_level(0.9 * noisy, law, (0,))

@@ -20,7 +20,7 @@ class Law:
 
 
 def sums(shape):
-    """For each set of axes the matrix that adds cells up to its margin."""
+    """Return, for each set of axes, the matrix that adds cells up to its margin."""
     eye = np.eye(math.prod(shape)).reshape(*shape, -1)
     found = {}
     for kept in margins(len(shape)):
@@ -71,7 +71,7 @@ def test_a_table_without_negatives_is_settled_from_the_total_down(shape):
         for axis in range(len(shape)):
             gone = tuple(one for one in range(len(shape)) if one != axis)
             wanted = public_total(free.sum(axis=gone), Law(1.0), total=total, nonnegative=True)
-            off = 0.1 if len(shape) < 3 else 0.3 * len(shape)  # margins of three axes may have no table
+            off = 0.1 if len(shape) < 3 else 0.3 * len(shape)  # margins of three axes may fit no table
             assert found.sum(axis=gone) == pytest.approx(wanted, abs=off)
 
 
@@ -104,7 +104,7 @@ def test_a_sparse_table_is_nearer_and_no_margin_is_worse_than_was_measured(shape
         for kept in sets:
             squares[kept] += np.square((found - truth).sum(axis=gone[kept])).mean() / 10
     errors = {kept: math.sqrt(square) for kept, square in squares.items()}
-    assert errors[sets[0]] < 12.0  # of 20
+    assert errors[sets[0]] < 12.0  # the noise has 20
     assert max(errors[kept] for kept in sets if len(kept) > 1) < 20.0
     assert max(errors[kept] for kept in sets if kept) < 24.0
-    assert errors[()] < 40.0  # one number in ten draws
+    assert errors[()] < 40.0  # a single number in each of ten draws
