@@ -1,4 +1,4 @@
-"""A small share of ``assurance/calibrations.py``: random parameters, against definitions and against dp-accounting."""
+"""A small part of ``assurance/calibrations.py``: random parameters compared with definitions and with dp-accounting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_calibrations_are_never_below_the_exact_value_and_close_to_it(family):
 
 
 def test_the_drill_sees_a_scale_that_is_too_small(monkeypatch):
-    """Seeded: noise that is a part in a billion too small, and a delta that is."""
+    """Seeded: a sigma that is a part in a billion too small."""
     pytest.importorskip("dp_accounting")
     real = calibrations.dpf.analytic_gaussian_sigma
     monkeypatch.setattr(calibrations.dpf, "analytic_gaussian_sigma", lambda *price: real(*price) * (1 - 1e-9))
@@ -38,7 +38,7 @@ def test_the_drill_sees_a_scale_that_is_too_small(monkeypatch):
     assert sigma.below == 5
 
 
-# Every noise: its curve falls, is inverted, and is never below what less privacy would allow
+# Every noise: its curve falls, `epsilon` inverts `delta`, and more privacy needs more noise
 
 KINDS = {
     "laplace": lambda price, shift: dpf.Laplace.calibrate(sensitivity=shift, epsilon=price),
@@ -79,7 +79,7 @@ def test_more_privacy_is_more_noise(kind):
     assert variances == sorted(variances, reverse=True)
     costs = [float(KINDS[kind](price, 3).renyi(Fraction(4))) for price in (0.01, 0.1, 1.0, 4.0)]
     assert costs == sorted(costs)
-    if kind != "cubic":  # which has no proven mu
+    if kind != "cubic":  # cubic noise has no proven mu
         costs = [float(KINDS[kind](price, 3).mu_squared) for price in (0.01, 0.1, 1.0, 4.0)]
         assert costs == sorted(costs)
 
@@ -87,7 +87,7 @@ def test_more_privacy_is_more_noise(kind):
 @pytest.mark.parametrize("kind", ["laplace", "truncated", "inflated"])
 @pytest.mark.parametrize("price", [0.05, 1.0, 6.0])
 def test_two_units_lose_at_most_twice_as_much(kind, price):
-    """Group privacy: the claim at twice the sensitivity, of the same noise, and hence of two releases."""
+    """Group privacy: at twice the sensitivity, the same noise claims at most twice the epsilon."""
     noise = KINDS[kind](price, 5)
     assert replace(noise, step_sensitivity=10).pure_epsilon <= 2 * noise.pure_epsilon * (1 + 1e-12)
     assert replace(noise, step_sensitivity=10).pure_epsilon > noise.pure_epsilon

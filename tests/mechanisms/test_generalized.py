@@ -1,4 +1,4 @@
-"""Generalized Gaussian noise, and the older calibrations of Gaussian noise: against 50 digits and direct sums."""
+"""Generalized Gaussian noise and the older calibrations of Gaussian noise, compared with 50 digits and direct sums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_published_probabilistic_sigmas(row):
 
 
 def loss_tails(sigma, epsilon):
-    """P(loss > epsilon) and P(loss < -epsilon), for a shift of 1."""
+    """Return P(loss > epsilon) and P(loss < -epsilon), for a shift of 1."""
     with mpmath.workdps(60):
         s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
         return mpmath.ncdf(1 / (2 * s) - e * s), mpmath.ncdf(-1 / (2 * s) - e * s)
@@ -81,7 +81,7 @@ def distribution(p, x):
 
 
 def exact_delta(p, b, epsilon):
-    """F(x) - e^epsilon F(x - 1) at the x where the loss is epsilon, by plain bisection with 220 digits."""
+    """Return F(x) - e^epsilon F(x - 1) at the x where the loss is epsilon, by bisection with 220 digits."""
     with mpmath.workdps(220):
         p, b, e = mpmath.mpf(p), mpmath.mpf(b), mpmath.mpf(epsilon)
         m = 1 / b
@@ -159,7 +159,7 @@ def test_the_probabilistic_scale_keeps_lius_inequality_and_is_private(p, epsilon
     b = dpf.generalized_gaussian_scale(p, epsilon, delta, guarantee="probabilistic")
 
     def outside(b):
-        """P(sum of C(p, j) |e|^(p - j) over j = 1..p > b^p epsilon): the sum rises with |e|, here in units of b."""
+        """Return P(sum of C(p, j) |e|^(p - j) over j = 1..p > b^p epsilon); the sum rises with |e|, in units of b."""
         with mpmath.workdps(60):
             b = mpmath.mpf(b)
             moved = lambda x: sum(mpmath.binomial(p, j) * x ** (p - j) / b**j for j in range(1, p + 1))  # noqa: E731
@@ -178,7 +178,7 @@ def test_the_probabilistic_scale_keeps_lius_inequality_and_is_private(p, epsilon
 
 
 def delta_over_cells(p, b, cells, epsilon):
-    """Delta where a shift of l_p norm 1 is spread evenly: the loss of one cell, on a grid of 1e-5, added up by FFT."""
+    """Return delta if a shift of l_p norm 1 is spread evenly: losses of cells, on a grid of 1e-5, summed by FFT."""
     step, size = 1e-5, 2**20
     x = np.linspace(-12 * b, 12 * b, 2_000_001)
     density = np.exp(-((np.abs(x) / b) ** p))
@@ -190,7 +190,7 @@ def delta_over_cells(p, b, cells, epsilon):
 
 
 def test_an_lp_norm_over_many_cells_does_not_bound_the_loss():
-    """Why the guarantee is for one cell: at p = 3 the same l_3 norm, spread, costs 2,900 times the delta."""
+    """The guarantee is for one cell: at p = 3, the same l_3 norm spread over 1,000 cells has 2,900 times the delta."""
     b = dpf.generalized_gaussian_scale(3, 1.0, 1e-6)
     assert delta_over_cells(3, b, 1, 1.0) == pytest.approx(1e-6, rel=1e-3)
     assert delta_over_cells(3, b, 1000, 1.0) == pytest.approx(2.9e-3, rel=0.02)
@@ -264,7 +264,7 @@ def test_shape_one_may_be_pure():
 
 
 def masses(p, scale):
-    """P(round(Z) = k) for k = 0, 1, 2, ... by mpmath."""
+    """Return P(abs(round(Z)) = k) for k = 0, 1, 2, ... by mpmath."""
     inside = lambda x: mpmath.gammainc(1 / mpmath.mpf(p), 0, (x / scale) ** p, regularized=True)  # noqa: E731
     ends = [float(inside(mpmath.mpf(k) + 0.5)) for k in range(int(45 ** (1 / p) * scale) + 3)]
     return np.diff(np.array([0.0, *ends]))
@@ -303,7 +303,7 @@ def test_drawn_noise_has_the_law_that_it_states():
 
 
 def test_neighboring_totals_are_told_apart_no_better_than_promised():
-    """By direct summation over the released integers, at small scale: rounding only hides more."""
+    """Direct sums over the released integers, at a small scale: rounding can only reduce delta."""
     noise = cubic(1.0, 0.05)
     half = masses(3.0, noise.step_scale)
     law = np.concatenate([half[:0:-1] / 2, half[:1], half[1:] / 2])
@@ -313,7 +313,7 @@ def test_neighboring_totals_are_told_apart_no_better_than_promised():
 
 
 def test_which_shape_has_the_least_variance():
-    """Small shapes where delta is small against epsilon, large ones where it is not."""
+    """Small shapes if delta is small relative to epsilon, large shapes if it is not."""
     deviations = lambda **price: [math.sqrt(cubic(p=p, **price).variance) for p in (1, 2, 3)]  # noqa: E731
     assert deviations(epsilon=1, delta=1e-6) == pytest.approx([1.44, 4.23, 7.64], abs=0.01)
     assert deviations(epsilon=0.001, delta=0.01) == pytest.approx([67.0, 38.0, 32.7], abs=0.1)

@@ -1,4 +1,4 @@
-"""Thresholds of keys that are found: the reference values, high precision, and the noise that they are for."""
+"""Thresholds of discovered keys: reference values, high precision, and the noise that they are for."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_weighted_keys_under_discrete_laplace(most, line):
 
 @pytest.mark.parametrize("norms", [(1, 2), (2, 1)])
 def test_weights_of_keys_are_those_of_the_norm_that_is_asked_for(norms):
-    """Whatever was asked before in this process: with weights of l_2 the l_1 norm of a unit would be larger."""
+    """Earlier calls in this process must not matter: with l_2 weights, the l_1 norm of a unit would be too large."""
     most_keys, most_groups = 37 + norms[0], 3
     for p in norms:
         weights = key_weights(most_keys, most_groups, p)
@@ -106,7 +106,7 @@ def test_weighted_keys_under_rounded_gaussian(epsilon, delta, groups, most, sigm
 
 
 def fine_noise(given):
-    """The noise and the weights of a published row, in steps of 2**-20: so fine that it is as good as continuous."""
+    """Return the noise and the weights of a published row, in steps of 2**-20, which are nearly continuous."""
     keys, largest = given["l0"], given["linf"]
     if "sigma" in given:
         law = Gaussian(1.0, given["sigma"] / FINE, FINE)
@@ -121,7 +121,7 @@ def fine_noise(given):
 
 
 def agrees(found, row, *, abs_tol=0.0):
-    """Within the tolerance of the source, and of the value to 60 digits where there is one."""
+    """Check a value against the source, and against the value of 60 digits if there is one."""
     expected, exact = float(row["expected"]), float(row["independent"] or row["expected"])
     tolerance = float(row["abs_tol"] or 0.0) + float(row["rel_tol"] or 0.0) * abs(expected) + abs_tol
     closed = abs(expected - exact) > tolerance  # the one row whose source is known to be wrong
@@ -131,7 +131,7 @@ def agrees(found, row, *, abs_tol=0.0):
 
 @published("gaussian_threshold", "laplace_threshold")
 def test_lines_and_chances_of_other_libraries(row):
-    """Theirs are of continuous noise; a line is the next step above it."""
+    """Other libraries have continuous noise, so a line here is the next step above theirs."""
     given = inputs(row) | {"gaussian": row["family"] == "gaussian_threshold"}
     law, weights = fine_noise(given)
     if "threshold" in given:
@@ -144,7 +144,7 @@ def test_lines_and_chances_of_other_libraries(row):
 
 @published("opendp_threshold")
 def test_the_chance_of_more_than_a_threshold(row):
-    """Its source states the chance of more than the line and shows keys on it; ours is of the line itself."""
+    """The source states the chance to exceed the threshold, although it shows keys at it; our chance includes it."""
     given = inputs(row)
     steps = 2**20 if "gaussian" in row["quantity"] else 1
     kind = Gaussian if steps > 1 else Laplace
@@ -163,7 +163,7 @@ def test_the_drill_of_the_audit():
 
 
 def exact_chance(law, weights, line):
-    """The same in 60 digits."""
+    """Return the chance of `chance_shown` in 60 digits."""
     with mpmath.workdps(60):
         found = []
         for place, weight in enumerate(weights.tolist()):
@@ -212,7 +212,7 @@ def test_truncated_laplace(epsilon, delta, reach, end):
 
 
 def most_shown(epsilon, delta, units):
-    """The chances by which a key of 0, 1, ... units is shown by the rule that shows the most."""
+    """Return the chances that the rule that shows the most keys shows a key of 0, 1, ... units."""
     chances = [0.0]
     for _ in range(units):
         rising = math.exp(epsilon) * chances[-1] + delta
@@ -222,7 +222,7 @@ def most_shown(epsilon, delta, units):
 
 
 def test_no_rule_of_its_own_delta_shows_more_keys_than_truncated_laplace():
-    """Of the delta that was asked for some rule does: the reach is whole, so that its own may be well below."""
+    """At the requested delta, some rule shows more: the reach is whole, so the noise's own delta may be well below."""
     law = TruncatedLaplace.calibrate(epsilon=1, delta=1e-6)
     steps = np.arange(-law.reach, law.reach + 1)
     masses = law._masses(steps.astype(float))
@@ -234,7 +234,7 @@ def test_no_rule_of_its_own_delta_shows_more_keys_than_truncated_laplace():
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-12), (1e-15, 1e-2), (1e-8, 1e-2)])
 def test_truncated_noise_that_is_listed_or_drawn_for_ever_is_refused(epsilon, delta):
-    """One has 50 GiB of steps; of the others nearly every draw lies beyond the last step, and is drawn again."""
+    """One has 50 GiB of steps. For the others, nearly every draw lies beyond the last step and is repeated."""
     rows = pl.DataFrame({"k": [1, 2]}).dp.preview.group_by("k", keys=dpf.discover(delta=delta))
     with pytest.raises(InvalidArgument, match="large enough for truncated noise"):
         rows.count(epsilon=epsilon)
@@ -253,7 +253,7 @@ def test_the_curve_of_truncated_laplace_is_that_of_its_atoms(epsilon):
 @pytest.mark.parametrize("counts", [1, 2])
 @pytest.mark.parametrize("scale", [6.135054958766702, 0.7, 17.3, 29.000000000000004])
 def test_the_delta_of_truncated_laplace_is_rounded_up_next_to_its_loss(scale, counts):
-    """The loss, counts / scale, lies between two floats: at the lower one delta is above the chance of an end."""
+    """The loss, counts / scale, lies between two floats. At the lower one, delta is above the chance of an end."""
     for reach in (3, 17, 45):
         law = TruncatedLaplace(1, scale, reach=reach, counts=counts)
         for epsilon in (0.0, 0.01, *np.nextafter(counts / scale, [0.0, 0.0, 9.0]).tolist(), counts / scale):
@@ -284,7 +284,7 @@ def test_truncated_laplace_draws_its_law():
 
 @pytest.mark.parametrize("scale", [4.0, 1e5])
 def test_truncated_laplace_of_a_reach_below_its_scale_draws_its_law(scale):
-    """Nearly all draws of the whole law would be drawn again."""
+    """If the whole law were drawn first, nearly all draws would be repeated."""
     with noise.insecure_bits(7):
         drawn = noise.truncated_discrete_laplace(scale, 3, 400_000)
     counts = np.bincount(drawn + 3, minlength=7)
@@ -383,7 +383,7 @@ def test_truncated_noise_has_no_row_of_divergences():
 
 
 def test_a_delta_of_keys_below_the_numbers_of_tails_is_refused():
-    """Below, tails are rounded to 0 and the line would be too low."""
+    """Below it, tails are rounded to 0, and the line would be too low."""
     assert dpf.discover(delta=1e-300).delta == Fraction(1, 10**300)
     with pytest.raises(InvalidArgument, match=r"delta must be at least 1e-300 for keys to be found"):
         dpf.discover(delta=1e-301)

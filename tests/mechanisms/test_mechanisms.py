@@ -1,4 +1,4 @@
-"""Calibrations and privacy curves against published values, 50-digit evaluations and direct summation."""
+"""Calibrations and privacy curves compared with published values, 50-digit evaluations and direct sums."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from dpframe.mechanisms.laplace import TruncatedLaplace
 
 
 def l2(given_inputs):
-    """The l2 sensitivity; REPLACE shifts both distributions."""
+    """Return the l2 sensitivity, which is doubled under REPLACE, since both distributions shift."""
     if "l0" in given_inputs:
         return given_inputs["linf"] * math.sqrt(given_inputs["l0"])
     return given_inputs["sensitivity"] * (2 if given_inputs.get("adjacency") == "REPLACE" else 1)
 
 
 def delta_at(noise, epsilon):
-    """The curve at any epsilon; negative ones are those of privacy loss distributions alone."""
+    """Return the curve at any epsilon; only privacy loss distributions need negative ones."""
     return noise.delta(epsilon) if epsilon >= 0 else float(noise.deltas(np.array([float(epsilon)]))[0])
 
 
@@ -51,7 +51,7 @@ def test_published_sigmas(row):
 def test_published_deltas(row):
     given_inputs = inputs(row)
     if given_inputs["scale"] == 0:
-        with pytest.raises(InvalidArgument, match="step_scale"):  # the row says delta 1: noise of scale 0 is none
+        with pytest.raises(InvalidArgument, match="step_scale"):  # the row has delta 1; scale 0 is refused here
             Gaussian(float(l2(given_inputs)), 0.0)
         return
     check(row, delta_at(Gaussian(float(l2(given_inputs)), float(given_inputs["scale"])), given_inputs["epsilon"]))
@@ -130,7 +130,7 @@ def test_values_of_fifty_digits():
 
 
 def theorem_8(sigma, epsilon):
-    """Written apart from the package: Phi(1/2s - es) - e^e Phi(-1/2s - es), with digits enough for what cancels."""
+    """Return Phi(1/2s - es) - e^e Phi(-1/2s - es), apart from the package, with enough digits for the cancellation."""
     with mpmath.workdps(80 + 2 * max(0, math.ceil(math.log10(sigma)))):
         s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
         return mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - e * s)
@@ -148,14 +148,14 @@ def test_sigma_is_never_too_small_and_hardly_too_large():
 
 @pytest.mark.parametrize("missing", [1e-3, 1e-8, 1e-12, 2.0**-53])
 def test_sigma_for_a_delta_near_one(missing):
-    """The typed decimal may lie just below the float, and here a last place of delta is much in sigma."""
+    """The typed decimal may lie just below the float, and near 1 the last digit of delta changes sigma much."""
     sigma = analytic_gaussian_sigma(1.0, 1 - missing)
     assert theorem_8(sigma, 1.0) <= 1 - missing
     assert theorem_8(sigma * (1 - 1e-12), 1.0) > math.nextafter(1 - missing, 0.0)
 
 
 def test_every_road_to_a_sigma_leads_to_the_same():
-    """The function, the mechanism and (elsewhere) the plan read the typed decimals in the same way."""
+    """The function and the mechanism (elsewhere, the plan) must read typed decimals in the same way."""
     for epsilon in (0.1, 0.3, 1, 1.7, 10):
         assert Gaussian.calibrate(sensitivity=1, epsilon=epsilon, delta=1e-6).scale == analytic_gaussian_sigma(
             epsilon, 1e-6
@@ -187,7 +187,7 @@ def test_gaussian_epsilon_inverts_delta(scale, delta):
 
 
 def test_epsilon_is_found_where_delta_is_just_exceeded_at_zero():
-    """A last place too much at epsilon 0 asks for an epsilon of about 1e-17: found at once, not by walking there."""
+    """A delta too small by the last digit needs an epsilon of about 1e-17, which must not be searched in tiny steps."""
     generator = np.random.default_rng(2)
     for mu in (10.0 ** generator.uniform(-6, 1, 40)).tolist():
         exact = gaussian_curve.exact_delta_of(mu, 0.0)
@@ -208,13 +208,13 @@ def test_a_calibrated_gaussian_keeps_its_promise():
     ):
         noise = Gaussian.calibrate(sensitivity=sensitivity, epsilon=epsilon, delta=delta, grid=2.0**-20)
         assert noise.delta(epsilon) <= delta
-        assert noise.epsilon(delta) <= epsilon * (1 + 2.0**-49)  # rounded up by at most that
+        assert noise.epsilon(delta) <= epsilon * (1 + 2.0**-49)  # rounded up by at most this factor
         assert noise.sensitivity >= sensitivity
 
 
 @pytest.mark.parametrize("epsilon", [1e-16, 1e-12, 1e-5, 0.3, 0.999, 1.0, 5.0, 40.0, 1e3, 1e7])
 def test_mu_of_pure_noise_is_never_too_small(epsilon):
-    """mu = 2 Phi^-1(e^eps / (1 + e^eps)), also where e^eps / (1 + e^eps) is 1/2 to the last place."""
+    """mu = 2 Phi^-1(e^eps / (1 + e^eps)), even if e^eps / (1 + e^eps) is 1/2 to the last digit."""
     mu = gaussian_curve.pure_to_mu(epsilon)
     with mpmath.workdps(60):
         tail = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
@@ -243,7 +243,7 @@ def pmf(scale, reach):
 
 
 def summed_delta(shift, scale, epsilon):
-    """sum of max(0, P - e^eps Q), term by term in 60 digits."""
+    """Return the sum of max(0, P - e^eps Q), term by term in 60 digits."""
     with mpmath.workdps(60):
         t, e = mpmath.mpf(scale), mpmath.exp(epsilon)
         rate = mpmath.exp(-1 / t)
@@ -257,7 +257,7 @@ def summed_delta(shift, scale, epsilon):
 @example(1, 1.0, 0.9504891657971342)  # this float is below the decimal that it prints as
 def test_laplace_delta_is_the_direct_sum(shift, scale, epsilon):
     found, exact = Laplace(shift, scale).delta(epsilon), summed_delta(shift, scale, epsilon)
-    assert found >= exact - mpmath.mpf("1e-17")  # the larger of the typed decimal and the float is read
+    assert found >= exact - mpmath.mpf("1e-17")  # the larger of the float and its printed decimal is used
     assert abs(found - exact) <= 1e-14 * exact + mpmath.mpf("1e-17")
 
 
@@ -301,7 +301,7 @@ def product(*factors):
 @pytest.mark.parametrize("scale", [0.5, 1.0, 2.3])
 @pytest.mark.parametrize("shift", [2, 3, 4])
 def test_a_shift_of_one_coordinate_is_the_worst_vector_of_an_l1_norm(scale, shift):
-    """By direct summation over two and three coordinates: what `Laplace.delta` claims for every vector of that norm."""
+    """Direct sums over two and three coordinates: `Laplace.delta` must hold for every vector of that norm."""
     k, _ = pmf(scale, 20)
     rate = math.exp(-1.0 / scale)
     law = lambda moved: (1 - rate) / (1 + rate) * rate ** np.abs(k - moved)  # noqa: E731
@@ -451,7 +451,7 @@ def test_a_huge_epsilon_is_negligible_noise():
 
 @pytest.mark.parametrize("grid", [1.0, 2.0**-20, 0.1, 0.3])
 def test_a_sensitivity_between_floats_keeps_the_promise_too(grid):
-    """Sensitivity / grid is rounded up before sigma is taken from it, so that both speak of the same vector."""
+    """Sensitivity / grid is rounded up first, so that sigma is calibrated to the rounded sensitivity."""
     for epsilon, delta in itertools.product((0.01, 0.3, 1.7, 20.0), (1e-12, 1e-6, 1e-3)):
         noise = Gaussian.calibrate(sensitivity=7.7, epsilon=epsilon, delta=delta, grid=grid)
         assert noise.sensitivity >= 7.7
@@ -468,7 +468,7 @@ def test_noise_of_a_caller_may_not_cost_even_a_little_more():
 
 
 def test_207_noise_of_counts_that_move_by_one_is_of_nothing_else():
-    """Its delta is that of one end: of a sum it would end long before the largest change."""
+    """Its delta is the chance of one end. For a sum, the noise would end long before the largest change."""
     for wrong in ({"step_sensitivity": 100}, {"counts": 3}, {"counts": 0}, {"reach": 0}):
         with pytest.raises(InvalidArgument, match="this noise is for counts"):
             TruncatedLaplace(**{"step_sensitivity": 1, "step_scale": 10.0, "reach": 2000} | wrong)

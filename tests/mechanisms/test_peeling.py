@@ -1,4 +1,4 @@
-"""Several choices in order: their exact laws, what they cost, and the verb that asks for the most common values."""
+"""Several choices in order: their exact laws, their costs, and the verb for the most common values."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ WARDS = ["C", "D", "B", "A"]
 
 
 def weighed(scores, rate):
-    """The law of the exponential mechanism."""
+    """Return the law of the exponential mechanism."""
     weights = [math.exp(rate * (score - max(scores))) for score in scores]
     return [weight / sum(weights) for weight in weights]
 
 
 def flipped(scores, rate):
-    """The law of permute-and-flip, by all orders."""
+    """Return the law of permute-and-flip, from all orders."""
     found = [0.0] * len(scores)
     orders = list(itertools.permutations(range(len(scores))))
     for order in orders:
@@ -51,7 +51,7 @@ def flipped(scores, rate):
 
 
 def peeled(scores, chosen, one):
-    """The law of the ordered places, by enumeration."""
+    """Return the law of the ordered places, by enumeration."""
     if not chosen:
         return {(): 1.0}
     found = {}
@@ -86,16 +86,16 @@ def test_draws_have_the_published_laws(kind, expected):
     found = np.array([drawn.count(places) for places in PLACES])
     assert p_value(found, expected) > FALSE_ALARM
     other = BY_FLIPS if expected is BY_WEIGHT else BY_WEIGHT
-    assert p_value(found, other) < FALSE_ALARM  # power: the other law
+    assert p_value(found, other) < FALSE_ALARM  # power: the test rejects the other law
 
 
 def test_equal_scores_come_in_every_order():
-    """Places that were drawn with the same random bits would come in few orders."""
+    """If all places were drawn with the same random bits, only few orders would appear."""
     top = Peeling(dpf.PermuteAndFlip.of_steps(1, 1.0, monotonic=True, options=3), 3)
     with insecure_bits(6):
         drawn = [tuple(top.add_noise(np.zeros(3, dtype=np.int64)).tolist()) for _ in range(3_000)]
     found = np.array([drawn.count(order) for order in itertools.permutations((1, 2, 3))])
-    assert found.sum() == 3_000  # each option once
+    assert found.sum() == 3_000  # each draw has each option once
     assert p_value(found, np.full(6, 1 / 6)) > FALSE_ALARM
 
 
@@ -120,7 +120,7 @@ def test_no_neighbors_are_told_apart_by_more_than_the_charge(one, kind, replace)
             moment = sum(p[places] ** 2 / q[places] for places in PLACES)
             assert math.log(moment) <= float(top.renyi(Fraction(2))) + 1e-12
     assert worst <= 1.4 + 1e-12
-    assert worst > 0.8  # half the spread under replace would be told apart by more than is charged
+    assert worst > 0.8  # under replace, half the spread would make the loss exceed the charge
     if replace:
         sharp = [peeled(scores, 2, lambda some: one(some, 2 * rate)) for scores in ((2, 1, 0), (1, 2, 1))]
         assert max(abs(math.log(sharp[0][places] / sharp[1][places])) for places in PLACES) > 1.4
@@ -129,7 +129,7 @@ def test_no_neighbors_are_told_apart_by_more_than_the_charge(one, kind, replace)
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_no_unit_moves_exact_counts_farther_than_the_spread(unit):
-    """Random neighbors, read as a release reads them: in l_inf, whatever the number of groups."""
+    """Random neighbors, read as in a release; the spread is in l_inf, so the number of groups does not matter."""
     (statistic,) = (one for one in TopK(2).forms(len(GROUPS)) if one.by_choice)
     query = Query("top_k", BY_GROUP, (("g_shortfall", statistic),))
     (total,) = query.totals
@@ -148,7 +148,7 @@ def test_no_unit_moves_exact_counts_farther_than_the_spread(unit):
         change = found[0] - found[1]
         assert np.abs(change).max() <= most
         if unit.neighbors == "add-remove":
-            assert change.min() >= 0  # all scores move the same way, so that the spread is `most` and not twice that
+            assert change.min() >= 0  # all scores move the same way, so the spread is `most`, not twice `most`
         widest = max(widest, (change.max() - min(0, change.min())) / most)
     assert 0.99 <= widest <= (2.0 if unit.neighbors == "replace" else 1.0)
 
@@ -253,7 +253,7 @@ def test_a_delta_is_not_charged_for_peeling():
 
 
 def test_counts_that_were_chosen_are_covered():
-    """Of ten equal counts the largest noisy one is high; the error holds for it."""
+    """The largest of ten equal noisy counts is likely too high, and the stated error must cover it."""
     frame = pl.DataFrame({"ward": list("ABCDEFGHIJ") * 40})
     plan = frame.dp.preview.top_k("ward", k=2, categories=list("ABCDEFGHIJ"), counts=True, epsilon=0.5)
     noise, statistic = plan.parts[0].mechanism, plan.query.statistics[0][1]

@@ -1,4 +1,4 @@
-"""A quantile by a choice: its exact law, how far one unit moves its scores, and whole calls."""
+"""A quantile by a choice: its exact law, the change of its scores by one unit, and whole calls."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def made(kind, q, *, epsilon=1.0, steps=1, replace=False, options=5, grid=1.0):
 
 
 def weighed(losses):
-    """The law of the exponential mechanism, by the losses of all options in its scale."""
+    """Return the law of the exponential mechanism, from the losses of all options in units of its scale."""
     weights = np.exp(-(np.asarray(losses) - min(losses)))
     return weights / weights.sum()
 
 
 def flipped(losses):
-    """The law of permute-and-flip, by all orders."""
+    """Return the law of permute-and-flip, from all orders."""
     kept = np.exp(-(np.asarray(losses, dtype=float) - min(losses)))
     found = np.zeros(kept.size)
     orders = list(itertools.permutations(range(kept.size)))
@@ -73,7 +73,7 @@ LAWS = {dpf.ExponentialMechanism: weighed, dpf.PermuteAndFlip: flipped}
 
 
 def law(choice, counts):
-    """The exact probabilities of all candidates."""
+    """Return the exact probabilities of all candidates."""
     rate = float(choice.choice.budget / choice.choice.spread)
     return LAWS[type(choice.choice)](-choice.scores(np.array(counts)) * rate)
 
@@ -94,7 +94,7 @@ def test_published_probabilities(counts, q, epsilon, expected):
     assert p_value(drawn, expected) > FALSE_ALARM
     if len(set(counts)) > 2:
         sharper = law(made(dpf.ExponentialMechanism, q, epsilon=2 * epsilon), counts)
-        assert p_value(drawn, sharper) < FALSE_ALARM  # power: another epsilon
+        assert p_value(drawn, sharper) < FALSE_ALARM  # power: the test rejects another epsilon
 
 
 def test_permute_and_flip_draws_its_law():
@@ -117,7 +117,7 @@ def test_the_quantile_has_the_best_score_whatever_is_tied(q):
 
 
 def spread_of(choice, before, after):
-    """How far apart the changes of two scores are, and how far one moves, in steps."""
+    """Return the spread of the changes of all scores, and the largest change, in steps."""
     change = choice.scores(np.array(after)) - choice.scores(np.array(before))
     return int(change.max() - change.min()), int(np.abs(change).max())
 
@@ -125,7 +125,7 @@ def spread_of(choice, before, after):
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("q", [Fraction(1, 10), Fraction(1, 4), HALF, Fraction(3, 4), Fraction(9, 10)])
 def test_the_spread_by_brute_force(q, replace):
-    """All tables of up to three rows at each of four candidates, and all their neighbors: the spread is attained."""
+    """All tables of up to three rows at each of four candidates, with all their neighbors, attain the spread."""
     choice = made(dpf.ExponentialMechanism, q, steps=2 if replace else 1, replace=replace, options=4)
     most = choice.choice.spread / q.denominator
     assert most == (2 if replace else max(1, 2 * q, 2 * (1 - q)))
@@ -164,7 +164,7 @@ def test_no_neighbors_are_told_apart_by_more_than_the_charge(kind, replace, q):
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_no_unit_moves_exact_scores_by_more_than_the_spread(unit, q):
-    """Random neighbors, read as a release reads them: a unit's rows share one weight, in whatever bins."""
+    """Random neighbors, read as in a release: all rows of a unit share one weight, whatever their bins."""
     statistic = dpf.quantile("x", q=q, bounds=(0, 4)).as_choice()
     query = Query("quantile", EVERYTHING, (("m", statistic),))
     (total,) = query.totals
@@ -194,7 +194,7 @@ def test_no_unit_moves_exact_scores_by_more_than_the_spread(unit, q):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_choice_is_within_its_interval_of_ranks(kind):
-    """The worst data: all candidates but one just beyond the interval."""
+    """The worst data: all candidates except one lie just beyond the interval."""
     choice = made(kind, HALF, options=12)
     far = math.floor(choice.interval(0.95)) + 1
     counts = np.zeros(12, dtype=np.int64)
@@ -206,11 +206,11 @@ def test_the_choice_is_within_its_interval_of_ranks(kind):
     nearer[5] = far
     with insecure_bits(9):
         missed = sum(int(choice.add_noise(nearer)[5] == 0) for _ in range(4_000))
-    assert chance_of_missing(missed, 4_000, 0.05) < 1e-6  # power: half as far is missed more often
+    assert chance_of_missing(missed, 4_000, 0.05) < 1e-6  # power: at half the distance, misses are more frequent
 
 
 def test_no_choice_alone_has_a_narrow_interval_of_values():
-    """A single row: whatever its value, every candidate is at least e^-epsilon as likely as without it."""
+    """With a single row of any value, each candidate is at least e^-epsilon times as likely as without the row."""
     for kind, place in itertools.product(KINDS, range(7)):
         counts = np.eye(7, dtype=np.int64)[place]
         assert law(made(kind, HALF, options=7), counts).min() >= math.exp(-1.0) / 7 - 1e-12
@@ -234,7 +234,7 @@ def test_it_costs_what_its_choice_costs_which_keeps_the_rules_of_mechanisms(kind
 
 
 def test_many_rows_fit():
-    """The largest denominator with all rows of a frame, each of full weight."""
+    """The largest denominator, with as many rows as a frame can have, each of full weight."""
     choice = made(dpf.PermuteAndFlip, Fraction(9_999, 10_000), options=2, grid=2.0**-16)
     rows = 2**32 * 2**16
     scores = choice.scores(np.array([rows // 2, rows // 2]))
@@ -242,7 +242,7 @@ def test_many_rows_fit():
 
 
 def test_185_scores_of_more_rows_end_where_they_would_wrap():
-    """So that one row more never turns the worst candidate into the best."""
+    """One more row must never turn the worst candidate into the best."""
     rng = np.random.default_rng(4)
     for q in (Fraction(9_999, 10_000), Fraction(1, 10_000), HALF, Fraction(0), Fraction(1)):
         choice = made(dpf.PermuteAndFlip, q, options=7, grid=2.0**-16)
@@ -399,7 +399,7 @@ def test_refusals():
 
 
 def test_an_answer_that_0_2_stored_under_the_name_choice_is_known():
-    """0.2 hashed ``mechanism="choice"``; a call that says "exponential" is the same call."""
+    """Version 0.2 hashed ``mechanism="choice"``; a call with "exponential" is the same call."""
     ledger = dpf.Ledger(epsilon=9)
     plan = pl.DataFrame(people(60)).dp.preview.median(
         "age", bounds=(0, 120), mechanism="exponential", epsilon=0.5, ledger=ledger

@@ -1,4 +1,4 @@
-"""Choices: their laws, their worst privacy losses and charges, and the verb that chooses the most common value."""
+"""Choices: their laws, worst privacy losses and charges, and the verb that chooses the most common value."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_choices_have_their_law(monotonic, spread):
 @pytest.mark.slow
 @pytest.mark.parametrize("offset", [0, 2**60, -(2**63)])
 def test_the_law_depends_on_differences_alone(offset):
-    """Floats of such scores would all be equal; and no choice but ties is near chance."""
+    """As floats, such scores would all be equal, and the choice would be uniform."""
     choice = dpf.ExponentialMechanism.of_steps(1, 1.0, monotonic=True, options=3)
     scores = np.array([0, 2, 1], dtype=np.int64) + np.int64(offset)
     with insecure_bits(5):
@@ -95,7 +95,7 @@ def worst_loss(epsilon, spread, neighbors):
 
 
 def added(scores):
-    """One unit added, in any of the options that it sways, at most 2 in each."""
+    """Return the scores after one more unit, which adds at most 2 to each option."""
     return [tuple(np.add(scores, moved)) for moved in itertools.product(range(3), repeat=3)]
 
 
@@ -114,7 +114,7 @@ def test_no_neighbors_are_told_apart_by_more_than_epsilon():
 
 
 def test_the_sharper_choice_would_not_be_private_under_replacement():
-    """Seeded: the spread of counts that all move the same way, where they do not."""
+    """Seeded: the spread of counts that all move the same way, although they do not."""
     assert worst_loss(1.5, 2, replaced) > 2.0
 
 
@@ -124,7 +124,7 @@ def below_by_weight(options, chance):
 
 
 def below_by_permutation(options, chance):
-    """One less the chance of the best: it comes after j of the others, and none of them was taken."""
+    """Return 1 less the chance of the best, which is chosen if none of the j options before it was taken."""
     return 1 - math.fsum((1 - chance) ** before for before in range(options)) / options
 
 
@@ -138,7 +138,7 @@ def test_the_shortfall_is_that_of_the_worst_scores(kind, below, options, confide
     shortfall = choice.interval(confidence)
 
     def beyond(steps):
-        """P(the chosen score is at least so many steps below), where all but one are exactly so far below."""
+        """Return P(the chosen score is at least this many steps below) if all others are exactly that far below."""
         return below(options, math.exp(-0.3 * steps / 4))
 
     assert beyond(shortfall / 0.5 + 1) <= 1 - confidence + 1e-12
@@ -160,7 +160,7 @@ def test_curves_and_costs_of_permute_and_flip_are_those_of_pure_privacy():
 
 
 def flipped(scores, rate):
-    """The law of permute-and-flip by enumeration of all orders; exact but for rounding."""
+    """Return the law of permute-and-flip by enumeration of all orders; exact up to rounding."""
     chances = np.exp(rate * (np.asarray(scores, dtype=float) - max(scores)))
     found = np.zeros(len(scores))
     for order in itertools.permutations(range(len(scores))):
@@ -206,7 +206,7 @@ def test_both_choices_have_their_published_laws(scores, rate, expected, by_weigh
 
 
 def test_permute_and_flip_of_many_options_and_wrapped_scores():
-    """Options that come again in a batch are passed over; scores are compared modulo nothing but 2**64."""
+    """Options that repeat in a batch are skipped, and differences of scores are exact over all of int64."""
     many = np.zeros(5_000, dtype=np.int64)
     many[4_321] = 10**6
     choice = dpf.PermuteAndFlip.of_steps(1, 1.0, monotonic=True, options=5_000)
@@ -219,7 +219,7 @@ def test_permute_and_flip_of_many_options_and_wrapped_scores():
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3, 2**16])
 def test_an_option_is_looked_at_once(batch, monkeypatch):
-    """Five far below the largest, of which draws with replacement would take one by and by, in one batch or many."""
+    """Five options are far below the largest. Draws with replacement would take one in time, in one batch or many."""
     monkeypatch.setattr(samplers, "BATCH", batch)
     scores, rate = np.array([3, 0, 0, 0, 0, 0], dtype=np.int64), 1.0
     choice = dpf.PermuteAndFlip.of_steps(1, rate, monotonic=True, options=6)
@@ -243,7 +243,7 @@ def worst_flip(epsilon, spread, neighbors):
 
 @pytest.mark.slow
 def test_permute_and_flip_tells_no_neighbors_apart_by_more_than_epsilon():
-    """Enumerated: it reaches epsilon, and half the spread under replacement would not be private."""
+    """By enumeration: the loss comes near epsilon, and half the spread under replacement would not be private."""
     assert 1.5 * 0.9 < worst_flip(1.5, 2, added) <= 1.5 * (1 + 1e-12)
     assert worst_flip(1.5, 4, replaced) <= 1.5 * (1 + 1e-12)
     assert worst_flip(1.5, 2, replaced) > 2.0
@@ -300,14 +300,14 @@ def test_published_charges_of_a_bounded_range(epsilon):
 
 
 def two_outcomes(epsilon, top):
-    """P and Q of two outcomes with the losses top and top - epsilon."""
+    """Return P and Q of two outcomes with the losses top and top - epsilon."""
     first = (math.exp(-top) - math.exp(-epsilon)) / -math.expm1(-epsilon)
     return np.array([first * math.exp(top), 1 - first * math.exp(top)]), np.array([first, 1 - first])
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_no_pair_of_a_bounded_range_costs_more_and_the_worst_costs_that_much(epsilon):
-    """All pairs of two outcomes, to which every other is a mixture: delta, mu and divergences."""
+    """All pairs on two outcomes, of which every other pair is a mixture: delta, mu and divergences."""
     choice = dpf.ExponentialMechanism.of_steps(1, epsilon, monotonic=True, options=5)
     pairs = [two_outcomes(epsilon, top) for top in np.linspace(0.0, epsilon, 4001)[1:-1]]
     for point in (0.0, 0.3 * epsilon, 0.9 * epsilon):
@@ -325,7 +325,7 @@ def test_no_pair_of_a_bounded_range_costs_more_and_the_worst_costs_that_much(eps
 
 @pytest.mark.slow
 def test_the_exponential_mechanism_keeps_its_bounded_range():
-    """Every pair of neighbors among small scores: losses within epsilon of each other, and charged for."""
+    """All neighbors of small scores: the losses are within epsilon of each other, and the charge covers them."""
     for neighbors, spread in ((added, 2), (replaced, 4)):
         choice = dpf.ExponentialMechanism.of_steps(2, 1.5, monotonic=spread == 2, options=3)
         assert choice.spread == spread
@@ -342,7 +342,7 @@ def test_the_exponential_mechanism_keeps_its_bounded_range():
 
 
 def test_permute_and_flip_has_no_bounded_range():
-    """Why it is charged as any pure release where curves are charged: enumerated, its losses differ by more."""
+    """By enumeration, its losses differ by more, so accountings by curves charge it like any pure release."""
     ranges = [
         np.ptp(np.log(flipped(scores, 0.75)) - np.log(flipped(other, 0.75)))
         for scores in SMALL[::5]
@@ -449,7 +449,7 @@ def test_replacement_takes_twice_the_spread():
 
 
 def test_no_unit_moves_a_count_by_more_than_the_sensitivity(engine):
-    """The weights in the largest-entry norm: by leaving out each unit in turn, from uneven units."""
+    """The weights are in the largest-entry norm; each of several uneven units is left out in turn."""
     random = np.random.default_rng(8)
     size = 400
     columns = {
@@ -506,7 +506,7 @@ def test_a_share_takes_at_most_that_share_and_most_of_it(accounting):
 
 
 def test_together_with_gaussian_noise_the_range_is_bounded():
-    """Composed by their curves, the exponential mechanism leaves more of the price for the others."""
+    """If curves are composed, the exponential mechanism leaves more of the budget to the other queries."""
     pytest.importorskip("dp_accounting")
     preview = pl.DataFrame(DATA).dp.preview
     plans = {"ward": preview.mode("ward", categories=["A", "B", "C"]), "n": preview.count()}

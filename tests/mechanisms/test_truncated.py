@@ -24,19 +24,19 @@ ROUNDING = 1e-14
 
 
 def below(p, b, x):
-    """P(noise <= x), from the regularized incomplete gamma function at the current precision."""
+    """Return P(noise <= x) from the regularized incomplete gamma function, at the current precision."""
     return below_at(mpmath.mp.prec, p, b, x)
 
 
 @functools.lru_cache(maxsize=100_000)
 def below_at(precision, p, b, x):
-    """As `below`: what one test found with 15 digits is not what another asks for with 50."""
+    """Return `below`; the precision is an argument, so that the cache keeps results of 15 and of 50 digits apart."""
     half = mpmath.gammainc(1 / mpmath.mpf(p), 0, (abs(mpmath.mpf(x)) / mpmath.mpf(b)) ** p, regularized=True) / 2
     return (1 + mpmath.sign(x) * 2 * half) / 2
 
 
 def released(noise, total):
-    """The probability of every answer for one total: what the class promises, written down anew."""
+    """Return the probability of every answer for one total, independently of the package."""
     lowest, highest = noise.step_output
     total = min(max(total, lowest), highest)
     ends = [below(noise.p, noise.step_scale, k + mpmath.mpf(0.5) - total) for k in range(lowest - 1, highest + 1)]
@@ -46,7 +46,7 @@ def released(noise, total):
 
 
 def worst_loss(noise, shift=None):
-    """The largest log-ratio of probabilities over all answers and all pairs of totals, also beyond the bounds."""
+    """Return the largest log-ratio of probabilities over all answers and pairs of totals, also beyond the bounds."""
     shift = int(noise.step_sensitivity) if shift is None else shift
     lowest, highest = noise.step_output
     with mpmath.workdps(50):
@@ -76,7 +76,7 @@ def test_no_pair_of_totals_is_told_apart_by_more_than_epsilon(p, boundary, epsil
     found = worst_loss(noise)
     assert found <= epsilon
     span = output[1] - output[0]
-    slack = 1e-12 if boundary == "inflated" or span <= FEW else max(0.15, p / span)  # a step of rounding hides a part
+    slack = 1e-12 if boundary == "inflated" or span <= FEW else max(0.15, p / span)  # rounding to steps hides a part
     assert found >= epsilon * (1 - slack)
 
 
@@ -84,7 +84,7 @@ def test_no_pair_of_totals_is_told_apart_by_more_than_epsilon(p, boundary, epsil
 @pytest.mark.parametrize("p", [1, 2, 3, 16])
 @pytest.mark.parametrize(("span", "shift"), [(7.0, 1.0), (7.0, 3.3), (7.0, 7.0), (7.0, 20.0)])
 def test_the_exact_scale_of_real_numbers_is_the_least(p, boundary, span, shift):
-    """Without a grid: the loss by its definition over fine totals and answers comes to epsilon, and not beyond."""
+    """Without a grid: over fine totals and answers, the loss by its definition reaches epsilon and stays within it."""
     epsilon = 0.7
     b = dpf.truncated_generalized_gaussian_scale(p, epsilon, shift, output=(-2, -2 + span), boundary=boundary)
     totals = np.linspace(0.0, span, 141)
@@ -104,7 +104,7 @@ def test_the_exact_scale_of_real_numbers_is_the_least(p, boundary, span, shift):
 @pytest.mark.parametrize("p", [1, 2, 3, 16])
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_several_cells_are_covered_by_their_l1_norm(p, boundary):
-    """Each cell loses at most epsilon times its part of the l1 sensitivity, however the sensitivity is spread."""
+    """Each cell loses at most epsilon times its part of the l1 sensitivity, whatever the split."""
     noise = kind(p, 1.0, (0, 30), boundary=boundary, sensitivity=12, cells=math.inf)
     for shift in (1, 3, 12):
         assert worst_loss(noise, shift) <= 1.0 * shift / 12
@@ -113,7 +113,7 @@ def test_several_cells_are_covered_by_their_l1_norm(p, boundary):
 
 
 def test_one_cell_is_not_enough_for_several():
-    """Seeded: a scale for one cell, used where the sensitivity is spread over twelve, costs more than epsilon."""
+    """Seeded: a scale for one cell costs more than epsilon if the sensitivity is spread over twelve cells."""
     noise = kind(3, 1.0, (0, 30), sensitivity=12)
     assert 12 * worst_loss(noise, 1) > 1.3
 
@@ -149,7 +149,7 @@ def test_equation_seven_as_it_is_written():
 @pytest.mark.parametrize("ends", [(0, 9), (-9, 0), (-4, 7), (3, 11), (-20, -13)])
 @pytest.mark.parametrize("shift", [1, 3, 7])
 def test_lemma_ten_bounds_the_utility(p, ends, shift):
-    """b^p = 2 D_u / epsilon: D_u is at least what the utility -abs(y - s)^p can move."""
+    """b^p = 2 D_u / epsilon: D_u is at least the largest change of the utility -abs(y - s)^p."""
     scale = dpf.truncated_generalized_gaussian_scale(p, 1.0, shift, output=ends, formula="exponential")
     totals = range(ends[0], ends[1] + 1)
     moved = max(
@@ -161,7 +161,7 @@ def test_lemma_ten_bounds_the_utility(p, ends, shift):
 
 
 def test_equation_seven_is_not_enough_for_inflated_noise():
-    """Seeded: the paper's bound with answers that fall on the bounds; the same test of the worst loss catches it."""
+    """Seeded: the paper's bound, with answers that fall on the bounds; the test of the worst loss detects it."""
     for p, factor in ((2, 1.9), (3, 3.1)):
         liu = dpf.truncated_generalized_gaussian_scale(p, 0.05, 12, output=(0, 12), formula="liu")
         wrong = dpf.TruncatedGeneralizedGaussian(12.0, liu, p=p, step_output=(0, 12), boundary="inflated")
@@ -171,7 +171,7 @@ def test_equation_seven_is_not_enough_for_inflated_noise():
 
 
 def test_a_total_that_is_not_clamped_would_be_caught():
-    """Seeded: with totals beyond the bounds taken as they are, the loss is above epsilon."""
+    """Seeded: if totals beyond the bounds are not clamped, the loss is above epsilon."""
     noise = kind(3, 1.0, (0, 20))
     with mpmath.workdps(40):
         far = [released_unclamped(noise, total) for total in (40, 41)]
@@ -262,7 +262,7 @@ def test_clamping_is_clamping_where_nothing_wraps():
 
 
 def test_the_edge_where_totals_wrap_is_crossed_in_steps():
-    """Seeded: numpy.clip would carry a total that wraps from one bound to the other."""
+    """Seeded: numpy.clip would move a total that wraps from one bound to the other."""
     around = np.arange(-60, 60, dtype=np.int64) + np.int64(2**63 - 1)
     assert np.abs(np.diff(clamped(around, 0, 100))).max() == 1
     assert np.abs(np.diff(np.clip(around, 0, 100))).max() == 100
@@ -278,7 +278,7 @@ def test_curves_of_pure_privacy():
     assert noise.delta(1.0) == noise.delta(5) == 0.0
     curve = [noise.delta(epsilon) for epsilon in (0.0, 0.2, 0.7, 0.999)]
     assert curve == sorted(curve, reverse=True)
-    assert curve[0] == pytest.approx(math.tanh(0.5), rel=1e-12)  # as randomized response
+    assert curve[0] == pytest.approx(math.tanh(0.5), rel=1e-12)  # as for randomized response
     for delta in (1e-9, 0.1, 0.4):
         assert noise.delta(noise.epsilon(delta)) == pytest.approx(delta, rel=1e-9)
         assert noise.delta(noise.epsilon(delta)) <= delta
@@ -411,7 +411,7 @@ READ_OFF_SEVERAL = {
 
 @pytest.mark.parametrize("asked", READ_OFF_SEVERAL)
 def test_what_is_read_off_several_numbers_or_scaled_leaves_the_bounds(engine, asked):
-    """Each number would lean inward by itself, and their quotient or difference anywhere: no 95% interval held."""
+    """Each number would be biased inward, so no 95% interval of their quotient or difference would hold."""
     ledger = dpf.Ledger(epsilon=9)
     for dp, more in ((engine(DATA).dp, {"ledger": ledger}), (engine(DATA).dp.preview, {})):
         with pytest.raises(dpf.InvalidArgument, match="mechanism must be additive noise for all but one count or sum"):
