@@ -1,4 +1,4 @@
-"""The draws from a bounded range have exactly their laws: truncated noise, and a choice among weighted indices."""
+"""Draws from a bounded range have exactly their laws: truncated noise, and a choice among weighted indices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FALSE_ALARM = 1e-9
 
 
 def cell(p, scale, k):
-    """The mass of round(Z) = k, up to a constant."""
+    """Return the mass of round(Z) = k, up to a constant."""
     with mpmath.workdps(40):
         b, shape = mpmath.mpf(scale), mpmath.mpf(p)
         below = lambda x: mpmath.sign(x) * mpmath.gammainc(1 / shape, 0, (abs(mpmath.mpf(x)) / b) ** shape)  # noqa: E731
@@ -35,7 +35,7 @@ def p_value(found, law):
     return special.chdtrc(max(1, large.sum() - 1), total)
 
 
-RANGES = [  # both ways of drawing: ranges wider than the scale, and narrower ones
+RANGES = [  # both ways of drawing: ranges wider and narrower than the scale
     (1.0, 3.0, -2, 9),
     (1.0, 8.5, -4, 6),
     (2.0, 2.0, 0, 11),
@@ -54,7 +54,7 @@ def test_truncated_draws_have_exactly_their_law(p, scale, lowest, span):
     assert drawn.max() <= lowest + span
     found = np.bincount(drawn - lowest, minlength=span + 1)
     assert p_value(found, truncated_law(p, scale, lowest, span)) > FALSE_ALARM
-    for factor in (0.9, 1.1):  # and the same test sees a scale that is 10% off, where the range shows it
+    for factor in (0.9, 1.1):  # power: a scale that is 10% off is detected, if the range shows it
         if span > scale:
             assert p_value(found, truncated_law(p, scale * factor, lowest, span)) < FALSE_ALARM
 
@@ -68,7 +68,7 @@ def test_each_place_has_its_own_range():
 
 
 def test_undecided_truncated_draws_are_settled_exactly(monkeypatch):
-    """With an error bound that leaves every draw undecided, the law is the same."""
+    """If the error bound leaves every draw undecided, the law must be the same."""
     monkeypatch.setattr(samplers, "RELATIVE_ERROR", 1e9)
     drawn = noise.truncated_generalized_gaussian(2.0, 5.0, np.full(3000, -1), 3)
     assert p_value(np.bincount(drawn + 1, minlength=4), truncated_law(2.0, 5.0, -1, 3)) > FALSE_ALARM
@@ -89,7 +89,7 @@ def test_choices_have_exactly_their_law(losses):
     found = choose(losses, 20_000)
     assert p_value(found, law / law.sum()) > FALSE_ALARM
     assert found[law == 0.0].sum() == 0
-    if losses[0] != losses[2]:  # and the same test sees losses that are half as large again
+    if losses[0] != losses[2]:  # power: losses that are half as large again are detected
         law **= 1.5
         assert p_value(found, law / law.sum()) < FALSE_ALARM
 

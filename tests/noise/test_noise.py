@@ -1,6 +1,6 @@
-"""The noise has exactly its law; its bits come from the operating system; every bound that it relies on holds.
+"""The noise has exactly its law, its bits come from the operating system, and every bound that it relies on holds.
 
-Tests of randomness: laws are tested with fresh bits at a false alarm rate of 1e-9 each, power with repeatable bits.
+Laws are tested with fresh bits, at a false alarm rate of 1e-9 each; the power of tests, with repeatable bits.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ OTHERS = ((1.5, 2.0), (3.0, 2.0), (3.0, 1000.3), (1.5, 1e12), (3.0, 1e12), (16.0
 
 
 def discrete_laplace_tail(scale):
-    """P(|X| >= k), k >= 1."""
+    """Return the function P(|X| >= k), k >= 1."""
     rate = math.exp(-1.0 / scale)
     return lambda k: 2.0 * np.exp(-k / scale) / (1.0 + rate)
 
 
 def rounded_tail(p, scale):
-    """P(|round(Z)| >= k) = P(|Z| >= k - 1/2), k >= 1."""
+    """Return the function P(|round(Z)| >= k) = P(|Z| >= k - 1/2), k >= 1."""
     return lambda k: special.gammaincc(1.0 / p, ((k - 0.5) / scale) ** p)
 
 
 def edges_of(tail, scale):
-    """Magnitudes 0 = k0 < k1 < ... that cut the law into at most BINS parts of like probability."""
+    """Return magnitudes 0 = k0 < k1 < ... that cut the law into at most BINS parts of similar probability."""
     levels = 1.0 - np.arange(1, BINS) / BINS
     low, high = np.zeros(levels.size), np.full(levels.size, 60.0 * scale + 60.0)
     for _ in range(100):  # the least k with tail(k) <= level
@@ -53,7 +53,7 @@ def edges_of(tail, scale):
 
 
 def departure(found, tail, scale):
-    """A p-value: Pearson's chi-square of the magnitudes, and of the signs, whichever is worse."""
+    """Return the least p-value of three tests: magnitudes (Pearson's chi-square), their tail and the signs."""
     edges = edges_of(tail, scale)
     tails = np.append(np.concatenate([[1.0], tail(edges[1:])]), 0.0)
     expected = -np.diff(tails) * found.size
@@ -64,7 +64,7 @@ def departure(found, tail, scale):
     total = ((counts - expected)[large] ** 2 / expected[large]).sum()
     worst = [special.chdtrc(max(1, large.sum() - 1), total)] if large.sum() > 1 else []
     if rest_found > rest_expected:
-        worst.append(special.gammainc(rest_found, rest_expected))  # Poisson: P(at least so many)
+        worst.append(special.gammainc(rest_found, rest_expected))  # Poisson: P(at least this many)
     nonzero = np.count_nonzero(found)
     if nonzero:
         worst.append(math.erfc(abs(2 * np.count_nonzero(found > 0) - nonzero) / math.sqrt(2 * nonzero)))
@@ -105,7 +105,7 @@ def test_the_same_test_rejects_a_scale_that_is_2_percent_off(p, scale, draw, tai
 
 @pytest.mark.parametrize("scale", [2.0, 10.0, 1000.3])
 def test_the_same_test_rejects_a_zero_that_counts_twice(scale):
-    """sign * floor(t E) without the rejection of minus zero: it would lose epsilon + ln 2."""
+    """sign * floor(t E) that does not reject minus zero: the privacy loss would be epsilon + ln 2."""
     with noise.insecure_bits(8):
         words = random_bits.words(2**22)
     magnitudes = np.floor(-scale * np.log((words | np.uint64(1)) * 2.0**-64))
@@ -114,7 +114,7 @@ def test_the_same_test_rejects_a_zero_that_counts_twice(scale):
 
 
 def uneven(p, scale, discrete):
-    """A table of which a good part is left over: a guide of 5 bits, and tails from the law's very flanks."""
+    """Return a table that leaves over a large part: a guide of 5 bits, and tails that begin close to the center."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samplers, "REACH", 0.7)
         return samplers.table_of.__wrapped__(Law(p, scale, discrete), 5)
@@ -126,7 +126,7 @@ def uneven(p, scale, discrete):
     [(1.0, 3.0, True), (1.0, 300.0, True), (2.0, 0.6, False), (2.0, 500.0, False), (3.0, 1e12, False)],
 )
 def test_what_the_guide_leaves_over_has_exactly_its_law(p, scale, discrete, monkeypatch):
-    """Rests and tails, which are rare in the tables that are used."""
+    """Rests and tails, which are rare in the usual tables."""
     tail = discrete_laplace_tail if discrete else lambda scale: rounded_tail(p, scale)
     table = uneven(p, scale, discrete)
     assert table.decided < 28
@@ -142,7 +142,7 @@ def test_what_the_guide_leaves_over_has_exactly_its_law(p, scale, discrete, monk
 
 
 def density(law, distance):
-    """The density as a part of its peak, exactly."""
+    """Return the exact density relative to its peak."""
     with mpmath.workdps(80):
         return mpmath.exp(-((mpmath.mpf(distance) / mpmath.mpf(law.scale)) ** mpmath.mpf(law.p)))
 
@@ -194,7 +194,7 @@ def test_shapes_without_a_proven_bound_are_refused(p):
         noise.rounded_generalized_gaussian(p, 1.0, 3)
 
 
-# Tables: with these facts the draws have exactly their law, whatever the numbers in the tables are
+# Tables: with these facts, draws have exactly their law, whatever the numbers in the tables are
 
 
 TABLES = [
@@ -224,13 +224,13 @@ def test_rectangles_lie_below_and_above_the_density(p, scale, discrete):
             part, rest = int(table.parts[place]), int(table.rests[place])
             assert 0 <= part <= min(masses)
             assert part + rest >= max(masses)
-            assert part + rest <= max(masses) * (1 + 2 * mpmath.mpf(samplers.RELATIVE_ERROR)) + 2  # and not by much
+            assert part + rest <= max(masses) * (1 + 2 * mpmath.mpf(samplers.RELATIVE_ERROR)) + 2  # and not much above
     assert table.blocks.reach * width - Fraction(table.blocks.offset) >= Fraction(law.scale * 16.0 ** (1 / p)) * 0.999
 
 
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_cells_and_weights_add_up_to_the_even_parts(p, scale, discrete):
-    """For every integer or block: its cells and its weight are the sum of its even parts, in whole numbers."""
+    """For every integer or block, its cells and its weight add up to its even parts, in whole numbers."""
     law = Law(p, samplers.checked_scale(scale), discrete)
     table = samplers.table_of(law)
     assert 0 < table.decided < table.guide.size == 2**16
@@ -260,7 +260,7 @@ def test_blocks_hold_whole_integers_or_lie_in_one(p, scale, discrete):
     for index in (-blocks.reach, -3, -1, 0, 1, 2, blocks.reach - 1):
         start, end = index * width - offset + shift, (index + 1) * width - offset + shift
         if blocks.exponent >= 0:
-            assert start == index * 2**blocks.digits  # the integers from the high digits on
+            assert start == index * 2**blocks.digits  # the integers that begin with these high digits
             assert end == start + 2**blocks.digits
         else:
             assert math.floor(start) == math.ceil(end) - 1
@@ -268,7 +268,7 @@ def test_blocks_hold_whole_integers_or_lie_in_one(p, scale, discrete):
 
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_every_cell_is_drawn_as_the_table_says(p, scale, discrete, monkeypatch):
-    """All 2**16 cells in order, with last digits of ones: those given away decide, and those left over do not."""
+    """All 2**16 cells in order, with last digits of ones: cells given away decide, and cells left over do not."""
     table = samplers.table_of(Law(p, samplers.checked_scale(scale), discrete))
     monkeypatch.setattr(samplers, "_left_over", lambda table, size: np.full(size, 2**60))
     chosen = iter([np.arange(2**16, dtype=np.uint16).tobytes(), b"\xff" * 8 * 2**16])
@@ -280,7 +280,7 @@ def test_every_cell_is_drawn_as_the_table_says(p, scale, discrete, monkeypatch):
 
 @pytest.mark.parametrize("law", [Law(1.0, 3.0, True), Law(2.0, 500.0), Law(3.0, 1e12)], ids=str)
 def test_weights_choose_what_they_belong_to(law):
-    """The first and the last weight of each even part of step 2, with last digits of zeros."""
+    """The first and the last weight of each even part, which step 2 of a draw chooses, with last digits of zeros."""
     table = samplers.table_of(law)
     ends, total = table.ends, int(table.ends[-1])
     starts = np.concatenate([[0], ends[:-1]])
@@ -313,7 +313,7 @@ def test_steps_of_the_tails_cover_the_density_without_end(p, scale, discrete):
 
 
 def bytes_of(*chosen):
-    """A source of chosen words; whoever asks for more fails."""
+    """Return a source of chosen words, which fails if more are requested."""
     given = list(chosen)
 
     def source(size):
@@ -359,12 +359,12 @@ def test_comparisons_inside_an_interval_draw_the_bits_that_they_need():
     assert below_with(tie + 1) is False
     assert below_with(tie, tie, tie - 1) is True
     assert below_with(tie, tie, tie + 1) is False
-    with pytest.raises(IndexError):  # two ties decide nothing
+    with pytest.raises(IndexError):  # two ties do not decide
         below_with(tie, tie)
 
 
 def test_comparisons_have_the_probability_of_the_threshold():
-    """20,000 times 1/3 where double precision says nothing; false alarm rate below 1e-9 at 6.2 deviations."""
+    """20,000 comparisons with 1/3 that double precision leaves open; false alarm rate below 1e-9 at 6.2 deviations."""
     third = lambda place: random_bits.enclosed(lambda precision: mpmath.mpf(1) / 3)  # noqa: E731
     with noise.insecure_bits(5):
         hits = random_bits.accepted(np.full(20_000, 0.9), 2.0, third).sum()
@@ -375,7 +375,7 @@ KEPT = [Law(1.0, 1000.3, True), Law(1.0, 5.0, True), Law(2.0, 1000.3), Law(2.0, 
 
 
 def chance_of(table, number, place, more=0, digits=0):
-    """The probability to keep a point of a block: its way through the block is place + more / 2**digits, in 2**-64."""
+    """Return the chance to keep a point at place + more / 2**digits of a block, in units of 2**-64 of its width."""
     law = table.law
     z = (int(table.blocks.index[number]) + Fraction(place * 2**digits + more, 2 ** (64 + digits))) * Fraction(
         table.blocks.width
@@ -397,7 +397,7 @@ def kept(table, number, place, *heights):
 
 @pytest.mark.parametrize("law", KEPT, ids=str)
 def test_points_are_kept_as_exact_arithmetic_keeps_them(law):
-    """Heights just below, at and just above the exact chance: a tie takes more bits of the point and of the height."""
+    """Heights just below, at and just above the exact chance: a tie needs more bits of the point and of the height."""
     table = samplers.table_of(law)
     random = np.random.default_rng(4)
     reach = table.blocks.reach
@@ -424,7 +424,7 @@ def test_undecided_points_are_kept_as_the_decided_ones(law, monkeypatch):
     table = samplers.table_of(law, 8)
     with noise.insecure_bits(11):
         decided = samplers.drawn(table, 400)
-    monkeypatch.setattr(samplers, "RELATIVE_ERROR", 1e9)  # nothing is decided in double precision
+    monkeypatch.setattr(samplers, "RELATIVE_ERROR", 1e9)  # double precision decides nothing
     with noise.insecure_bits(11):
         assert samplers.drawn(table, 400).tolist() == decided.tolist()
 
@@ -433,7 +433,7 @@ def test_undecided_points_are_kept_as_the_decided_ones(law, monkeypatch):
 @pytest.mark.parametrize("left", [0, 1])
 @pytest.mark.parametrize(("zeros", "step"), [([2**63], 0), ([2**61], 2), ([0, 2**60], 67)])
 def test_points_of_tails_are_where_their_bits_say_and_kept_exactly(law, left, zeros, step):
-    """So many zeros, so many steps; half way through the step; heights just below and above the exact chance."""
+    """Zeros count the steps; the point is half way through a step; heights are just below and above the chance."""
     table = samplers.table_of(law)
     way = (
         table.blocks.reach * Fraction(table.blocks.width) + (step + Fraction(1, 2)) * Fraction(2) ** table.tail_exponent
@@ -454,7 +454,7 @@ def test_points_of_tails_are_where_their_bits_say_and_kept_exactly(law, left, ze
 
 
 def test_the_bits_are_the_operating_systems():
-    """In a process of its own: within a test they are repeated ones."""
+    """In a process of its own, so that no earlier test can have replaced the source of bits."""
     words = "import os; from dpframe.noise import random_bits; print(random_bits._source.get() is os.urandom)"
     said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False)
     assert (said.stdout, said.stderr) == ("True\n", "")

@@ -1,4 +1,4 @@
-"""Gaussian noise with a scale for each number: the law of each is that of a rounded Gaussian variable, exactly."""
+"""Gaussian noise with a scale for each number: each has exactly the law of a rounded Gaussian variable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALARM = 1e-7
 
 
 def misfit(drawn, scale):
-    """The chance of so bad a fit of draws to round(N(0, scale^2)), by chi-squared over cells of at least 20 draws."""
+    """Return the p-value of draws under round(N(0, scale^2)), by chi-squared over cells of at least 20 draws."""
     edges = [-np.inf]
     step = -int(10 * scale) - 2
     while step < 10 * scale + 2:
@@ -31,13 +31,13 @@ def test_draws_of_each_scale_are_rounded_gaussian(scale):
     drawn = scaled_gaussian(np.full(400_000, scale))
     assert misfit(drawn, scale) > ALARM
     for wrong in (scale * 0.98, scale * 1.02):
-        assert scale < 1 or misfit(drawn, wrong) < ALARM  # noise that is 2% off is seen
+        assert scale < 1 or misfit(drawn, wrong) < ALARM  # power: noise that is 2% off is detected
 
 
 @pytest.mark.parametrize("bits", [1, 3])
 @pytest.mark.parametrize("scale", [0.7, 9.0])
 def test_points_that_must_be_drawn_closer_have_the_same_law(monkeypatch, bits, scale):
-    """With a coarse base nearly every number is decided by further digits, and kept by an exact comparison."""
+    """With a coarse base, nearly every number needs further digits and an exact comparison."""
     monkeypatch.setattr(samplers, "BASE_BITS", bits)
     calls = []
     kept = samplers._kept_exactly
@@ -59,5 +59,5 @@ def test_scales_do_not_mix_and_draws_are_independent():
 def test_the_largest_scales_and_none():
     drawn = scaled_gaussian(np.full(200, 2.0**51))
     assert 0.7 < drawn.std() / 2.0**51 < 1.3
-    assert len(np.unique(drawn % 1024)) > 150  # the last digits are drawn as well
+    assert len(np.unique(drawn % 1024)) > 150  # the last digits are random too
     assert scaled_gaussian(np.zeros(0)).size == 0
