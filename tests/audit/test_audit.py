@@ -1,6 +1,6 @@
-"""A small share of ``assurance/audit.py``: what neighboring frames let out bounds epsilon from below.
+"""A small part of ``assurance/audit.py``: the answers for neighboring frames bound epsilon from below.
 
-Every audit of a sound release objects with a chance of at most ALPHA, so this file fails by chance in at most one of
+Each audit of a sound release objects with a chance of at most ALPHA, so this file fails by chance in at most one of
 a million runs.
 """
 
@@ -90,7 +90,7 @@ QUESTIONS = {case.name: replace(case, engine="Polars") for case in audit_cases.c
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_neighbors_of_every_audit_differ_in_what_is_asked(name):
-    """With the same bits, equal totals have equal answers: an audit of them would hold whatever was drawn."""
+    """With the same bits, equal totals give equal answers, and an audit of them would pass whatever the noise."""
     case = replace(QUESTIONS[name], groups=min(QUESTIONS[name].groups, 5))
     frames = [case.frame(rows) for rows in (case.first, case.second)]
 
@@ -176,7 +176,7 @@ SURE = {"samples": 20_000, "outcomes": 1_000, "confidence": 1 - 1e-7}
 
 
 def noisy(noise, total):
-    """A thousand releases of one total at once."""
+    """Return a function that makes a thousand releases of one total at once."""
     return lambda: noise.add_noise(np.full(1_000, total, dtype=np.int64))
 
 
@@ -463,7 +463,7 @@ FEW = {"samples": 100, "confidence": 1 - 1e-6}
 
 
 def counted(rows):
-    """A count with hardly any noise, though epsilon 0.01 is claimed below."""
+    """Return a count with hardly any noise, while the tests below claim epsilon 0.01."""
     return PEOPLE[:rows].dp.count(epsilon=50, ledger=dpf.Ledger(epsilon=50))
 
 
@@ -570,7 +570,7 @@ def test_noise_of_the_record_is_no_difference(what):
     def release(frame):
         def once():
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", dpf.BoundsWarning)  # which follows the noisy numbers of the checks
+                warnings.simplefilter("ignore", dpf.BoundsWarning)  # it depends on the noise of the checks
                 return (ASKED | SUGGESTED)[what](frame)
 
         return once
@@ -609,7 +609,7 @@ def test_texts_that_are_never_seen_again_prove_nothing():
 
 
 def test_the_bits_of_float_noise_are_found():
-    """Noise of NumPy's floats on one total and on another: the last bits of the answers lie apart."""
+    """Float noise on two totals falls on different grids, so the last bits of the answers differ."""
     generator = np.random.default_rng(7)
 
     def release(total):
