@@ -1,4 +1,4 @@
-"""The contract checks: all that ships passes them, and broken toys of each kind are refused with the rule's name."""
+"""The contract checks: all that ships passes them, and broken examples of each kind fail with the name of the rule."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_mechanism_that_ships_is_checked():
 
 
 def some(values, few):
-    """As parameters; all but a few are left out of quick runs."""
+    """Return the values as parameters; all except a few are slow tests."""
     return [
         pytest.param(value, id=name, marks=() if name in few else pytest.mark.slow) for name, value in values.items()
     ]
@@ -83,7 +83,7 @@ def test_accountings_that_ship_keep_the_contract(accounting):
 
 
 def broken(check, extension, rule):
-    """The check refuses, naming the rule, with an error that is of dpframe and of a test alike."""
+    """Expect a refusal that names the rule; its error is both a DpframeError and an AssertionError."""
     with pytest.raises(ContractBroken, match=f"^{rule}: ") as caught:
         check(extension)
     assert isinstance(caught.value, AssertionError)
@@ -99,7 +99,7 @@ def geometric(scale, size):
 
 @dataclass(frozen=True)
 class Toy(dpf.Mechanism):
-    """Discrete Laplace noise as it should be."""
+    """Correct discrete Laplace noise."""
 
     sensitivity: float = 1.0
     steps: float = 4.0
@@ -128,7 +128,7 @@ class TooLittle(Toy):
 
 
 class TooLittleUnnoticed(Toy):
-    """2% too little, and the variance says so."""
+    """The scale of the noise is 2% too small, and so is the stated variance."""
 
     variance = replace(dpf.Laplace(1, 0.98 * 4.0)).variance
 
@@ -184,7 +184,7 @@ class OneNoise(Toy):
 
 
 class HalfShared(Toy):
-    """The second half of the cells has the noise of the first."""
+    """The second half of the cells has the noise of the first half."""
 
     def add_noise(self, totals):
         drawn = geometric(self.steps, -(-totals.size // 2))
@@ -192,7 +192,7 @@ class HalfShared(Toy):
 
 
 class Mirrored(Toy):
-    """The last cell has the noise of the first, and so on."""
+    """The last cell has the negated noise of the first, and so on inward."""
 
     def add_noise(self, totals):
         drawn = geometric(self.steps, -(-totals.size // 2))
@@ -200,7 +200,7 @@ class Mirrored(Toy):
 
 
 class SharedSize(Toy):
-    """Two neighbors have noise of one size, and signs of their own."""
+    """Two neighbors have noise of the same size, each with its own sign."""
 
     def add_noise(self, totals):
         sizes = np.abs(np.repeat(geometric(self.steps, totals.size), 2)[: totals.size])
@@ -208,7 +208,7 @@ class SharedSize(Toy):
 
 
 class OneNoiseForAllRows(Toy):
-    """Each row of a table has the noise of the first."""
+    """Every row of a table has the noise of the first row."""
 
     def add_noise(self, totals):
         drawn = geometric(self.steps, totals.shape[-1])
@@ -229,7 +229,7 @@ class OfUnequalTotals(Toy):
 
 
 class OfFloats(Toy):
-    """Totals beyond 2**53 are rounded, and their noise with them."""
+    """Totals beyond 2**53 are rounded to floats, together with their noise."""
 
     def add_noise(self, totals):
         drawn = geometric(self.steps, totals.size).reshape(totals.shape)
@@ -301,7 +301,7 @@ class OfTheTotal(Toy):
 
 
 class Bounded(Toy):
-    """Answers that stop at 0, with the curve of noise that does not depend on the total."""
+    """Answers stop at 0, but the curve is that of noise that does not depend on the total."""
 
     additive = False
 
@@ -374,7 +374,7 @@ def test_noise_with_heavy_tails_is_refused():
 
 
 def test_a_sensitivity_between_two_steps_counts_as_the_next():
-    """Half a step more than one step is two: a total moves by whole steps. A rounding error more is none."""
+    """A total moves by whole steps, so 1.5 steps count as 2; an excess within a rounding error does not count."""
     assert Toy(1.5).delta(0.2) == Toy(2.0).delta(0.2) > Toy(1.0).delta(0.2)
     assert Toy(math.nextafter(1.0, 2.0)).delta(0.1) == Toy(1.0).delta(0.1)
 
@@ -478,7 +478,7 @@ def test_what_is_no_denoiser_is_refused():
 
 @dataclass(frozen=True)
 class Sum(Accounting):
-    """Gaussian differential privacy as it should be, from the defaults."""
+    """Correct Gaussian differential privacy, with the default methods."""
 
     delta: Fraction = Fraction(0)
     name = "sum"
@@ -497,28 +497,28 @@ class Sum(Accounting):
 
 
 class Undercharging(Sum):
-    """3% less than it costs."""
+    """Charges 3% too little."""
 
     def charge(self, price, limit, mechanisms):
         return tuple(part * Fraction(97, 100) for part in super().charge(price, limit, mechanisms))
 
 
 class OneOfTwo(Sum):
-    """Of several releases in a call only the dearest."""
+    """Charges only the most expensive of several releases in a call."""
 
     def charge(self, price, limit, mechanisms):
         return (max(one.mu_squared for one in mechanisms),)
 
 
 class EachOnce(Sum):
-    """Of several equal releases in a call one."""
+    """Charges only one of several equal releases in a call."""
 
     def charge(self, price, limit, mechanisms):
         return super().charge(price, limit, tuple(set(mechanisms)))
 
 
 class HalfShares(Sum):
-    """Of a cost that is a share of the limit the half."""
+    """Charges only half of a cost that is a share of the limit."""
 
     def charge(self, price, limit, mechanisms):
         whole = super().charge(price, limit, mechanisms)
@@ -526,7 +526,7 @@ class HalfShares(Sum):
 
 
 class KeysForNothing(Sum):
-    """The delta of keys that are found is not charged."""
+    """Does not charge the delta of discovered keys."""
 
     takes_keys = True
 
@@ -542,7 +542,7 @@ class HighLimit(Sum):
 
 
 class PureAtNothing(Sum):
-    """As if pure noise of a small epsilon cost its square by halves."""
+    """Charges only half of mu squared for pure noise."""
 
     def charge(self, price, limit, mechanisms):
         each = [one.mu_squared if one.exact_mu else one.mu_squared / 2 for one in mechanisms]
@@ -566,7 +566,7 @@ class TwoParts(Sum):
 
 
 class Greedy(Sum):
-    """A share of the limit takes twice as much."""
+    """Spends twice the share of the limit."""
 
     def parts(self, price, limit, shares, *, pure):
         price = price if price.share is None else replace(price, share=price.share * 2)
@@ -585,7 +585,7 @@ class AlwaysFull(Sum):
 
 
 class WholeParts(Sum):
-    """Every statistic of a call at the price of the whole."""
+    """Gives each statistic of a call the budget of the whole call."""
 
     def parts(self, price, limit, shares, *, pure):
         return super().parts(price, limit, (Fraction(1),), pure=pure) * len(shares)
@@ -655,7 +655,7 @@ def test_a_denoiser_that_overwrites_the_graph_is_found():
 
 
 class Schema:
-    """An engine whose dtypes are those of Python."""
+    """An engine that states Python types as its dtypes."""
 
     def __init__(self, frame):
         self.frame = frame
@@ -676,7 +676,7 @@ class Failing(Schema):
 
 
 class Losing(Failing):
-    """Its schema is fine; amid the rows it fails in words of dpframe."""
+    """The schema is correct, but `fold` returns None for two rows or more, so that dpframe raises its own error."""
 
     def fold(self, columns, piece, by):
         return piece(self.frame) if self.frame.height < 2 else None

@@ -1,4 +1,4 @@
-"""The rules of a statistic: what ships keeps them, and one that breaks a rule is refused."""
+"""The rules of a statistic: the statistics that ship keep them, and one that breaks a rule is refused."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class AddingUp(Mean):
 
 
 class Thousands(Sum):
-    """One noisy Total, and not as it stands."""
+    """Reads one noisy Total, but does not answer it unchanged."""
 
     verb: ClassVar[str] = "thousands"
 
@@ -86,7 +86,7 @@ class Thousands(Sum):
 
 
 class Percent(Mean):
-    """Another answer under the verb of a mean."""
+    """Gives another answer under the verb of a mean."""
 
     def answer(self, measured):
         values, errors = super().answer(measured)
@@ -158,7 +158,7 @@ def test_kinds_that_dpframe_asks_itself_keep_the_words():
     assert isinstance(Contributors(), Statistic)
 
 
-# 144 and 145: one definition of each row function
+# Attacks 144 and 145: each row function has one definition
 
 
 BITS = 30
@@ -170,7 +170,7 @@ OWN_SHARE = Share(0, 2**30, BITS)
 
 @dataclass(frozen=True)
 class UpperHalf:
-    """All of the way for values in the upper half; its attributes are those of a linear share of dpframe's own."""
+    """Counts fully for values in the upper half; its attributes are those of dpframe's own linear share."""
 
     share_of: Share = OWN_SHARE
     share: Share = OWN_SHARE
@@ -183,7 +183,7 @@ class UpperHalf:
 
 @dataclass(frozen=True)
 class LikeShares(TwoSided):
-    """A class that is made from dpframe's own, and adds something else."""
+    """A subclass of dpframe's own class that computes something else."""
 
     def __call__(self, steps):
         return np.where(steps >= 2**29, 2**BITS, 0)
@@ -232,7 +232,7 @@ def test_144_every_way_adds_up_what_the_function_gives(row):
 
 @pytest.mark.parametrize("name", LOOKALIKES)
 def test_144_only_dpframes_own_shares_have_expressions(name):
-    """Spark adds up by its own expressions where the engine knows a share."""
+    """Spark sums its own expressions for a share that the engine knows, so nothing else may be taken for one."""
     row = LOOKALIKES[name]
     assert row_functions.plain_share(row) is None
     assert row_functions.reading_of(row) == row_functions.Reading(row, sum=1)
@@ -244,7 +244,7 @@ def test_144_only_dpframes_own_shares_have_expressions(name):
 @pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "dataset", "duckdb", "dask"])
 @pytest.mark.parametrize("rows", [5_000, 300_000])
 def test_144_an_answer_does_not_depend_on_the_number_of_rows(kind, rows):
-    """Half of the values are in the upper half: by a linear share it would be a tenth, in large tables alone."""
+    """Half of the values are in the upper half. A linear share would give a quarter, in large tables only."""
     x = np.where(np.arange(rows) % 2, 4.1, 0.1) - 0.1
     frame = pl.DataFrame({"x": x, "k": np.resize(["A", "B", "B", "A"], rows)})
     make = {"polars": pl.DataFrame, "lazy": pl.DataFrame.lazy, "pandas": in_pandas, "dataset": as_dataset}
@@ -307,7 +307,7 @@ def test_a_function_that_prints_is_refused():
 
 
 def test_145_an_engine_that_takes_another_function_is_found(monkeypatch):
-    """A share by its attribute, as the engine once had it where it did not call the function."""
+    """The engine reads a share from the attribute and does not call the function, as it once did."""
     monkeypatch.setattr(RowFunction, "of_steps", lambda row, steps: row.function.share_of(steps.astype(np.int64)) * 1.0)
     with pytest.raises(ContractBroken, match=r"^rows: of a row, the engine must add up what its function gives"):
         check_statistic(statistic_of(LOOKALIKES["attributes"]))
@@ -333,7 +333,7 @@ def writing(steps):
 
 @pytest.mark.parametrize("function", [failing, writing, as_floats, at_once])
 def test_145_a_function_that_cannot_be_called_costs_nothing(engine, function):
-    """No engine calls it of no rows, so it is tried on the bounds."""
+    """Engines do not call it for an empty frame, so it is tried on the bounds before the charge."""
     ledger, half = dpf.Ledger(epsilon=1), statistic_of(row_of(function))
     for rows in ([1.0, None], [1.0, 2.0], []):
         with pytest.raises(dpf.InvalidArgument, match="the function of 'a row' must"):
@@ -342,7 +342,7 @@ def test_145_a_function_that_cannot_be_called_costs_nothing(engine, function):
 
 
 def test_145_all_numbers_of_rows_at_which_the_way_changes_are_tried():
-    """A new one in an engine is to be named there, or here if no row function is read by it."""
+    """If this fails, add the engine's new constant to WAY_CHANGES, or to `other` if no row function depends on it."""
     other = {"PARALLEL_ROWS", "MOST_ROWS", "EXACT_ROWS"}  # of histograms, of pieces and pairs, of one unit
     found = set()
     for module in pkgutil.walk_packages(engines.__path__, engines.__name__ + "."):
@@ -351,4 +351,4 @@ def test_145_all_numbers_of_rows_at_which_the_way_changes_are_tried():
         for name, value in vars(importlib.import_module(module.name)).items():
             if type(value) is int and (name == "BLOCK" or name.endswith("_ROWS")) and name not in other:
                 found.add(value)
-    assert {value for value in found if value > 2**15} == set(WAY_CHANGES)  # of fewer rows in larger tables as well
+    assert {value for value in found if value > 2**15} == set(WAY_CHANGES)  # larger tables also reach the smaller ones

@@ -1,4 +1,4 @@
-"""Contexts for tests of people's own pipelines: what is made inside says so for good, and enters no durable ledger."""
+"""Contexts for tests of users' pipelines: results made inside stay marked, and no durable ledger is charged."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def released(name, trial):
 
 
 def texts_of(result, folder):
-    """All that speaks of a result."""
+    """Yield every text that describes a result."""
     yield "card", repr(result.dp)
     if result.dp.provenance["measures"]:
         yield "statement", result.dp.statement()
@@ -103,7 +103,7 @@ def test_seeded_noise_repeats_and_another_seed_is_other_noise(name):
 
 @pytest.mark.parametrize("first", [lambda: noise.insecure_bits(1), *(make for make, _ in TRIALS.values())])
 def test_181_contexts_that_end_in_another_order_leave_nothing_unstamped(first):
-    """As generators do that hold them open: whatever is drawn without noise, or of seeded bits, says so."""
+    """Generators can hold contexts open; results without noise, or from seeded bits, must still be marked."""
     outer, inner = first(), exact()
     outer.__enter__()
     inner.__enter__()
@@ -145,7 +145,7 @@ def test_a_durable_ledger_refuses_every_charge_inside(kind, tmp_path):
     stream = dpf.Stream("weeks", statistic=dpf.count(), time="g", periods=["a", "b"], ledger=kept, epsilon=1)
     asks = (
         lambda: FRAME.dp.count(epsilon=1, ledger=kept),
-        lambda: FRAME.dp.count(epsilon=1, label="n", snapshot="1", ledger=kept),  # not even what is stored
+        lambda: FRAME.dp.count(epsilon=1, label="n", snapshot="1", ledger=kept),  # not even a stored answer
         lambda: dpf.release_together({"n": FRAME.dp.preview.count()}, epsilon=1, ledger=kept),
         lambda: stream.release(FRAME.filter(pl.col("g") == "a"), "a"),
     )
@@ -205,7 +205,7 @@ def test_threads_are_not_in_it_and_tasks_are():
         return await task, await late()
 
     inside, after = asyncio.run(main())
-    assert inside.dp.provenance["warning"] == SEEDED  # it outlived the context, and says so
+    assert inside.dp.provenance["warning"] == SEEDED  # it outlived the context and keeps its warning
     assert "warning" not in after.dp.provenance
 
 
