@@ -267,7 +267,8 @@ def _tried_on_no_rows(plan: StreamPlan, frame: Any, library: str) -> dict[str, A
         exact = stream_totals(emptied(frame, columns_of(plan.query, plan.unit)), plan.query, plan.unit, 1)
         columns = read_off(plan, [exact_sums(exact, (1,), whole=plan.reach.whole)], (1,))
     rule = "keys and names must be such that a record of them can be written, and it cannot"
-    with tried(InvalidArgument, rule, "Let keys be numbers and strings of ordinary length.", foreseen=OF_VALUES):
+    foreseen = OF_VALUES if is_own(type(plan.query.statistics[0][1])) else (Exception,)
+    with tried(InvalidArgument, rule, "Let keys be numbers and strings of ordinary length.", foreseen=foreseen):
         labels = Keys(plan.query.keys.axes[1:]).labels()
         built = {name: build.column_of(name, values, library) for name, values in labels.items()}
         json.dumps(record_of(plan, facts_said(plan, ()), columns, built, library, (1,), None))

@@ -419,3 +419,17 @@ def test_a_stream_does_not_go_on_with_another_statistic_of_the_callers():
     dpf.Stream("s", statistic=Own("x", (0, 1)), **asked).release(frame, 1)
     with pytest.raises(dpf.LedgerError, match="begun with other parameters: statistic differs"):
         dpf.Stream("s", statistic=Own("x", (0, 1), other="y"), **asked).release(frame, 2)
+
+
+def test_facts_of_a_callers_statistic_that_are_no_json_are_refused_as_the_callers():
+    @dataclass(frozen=True)
+    class Own(Sum):
+        def facts(self):
+            return {**super().facts(), "a set": {1}}
+
+    ledger = dpf.Ledger(epsilon=9)
+    frame = pl.DataFrame({"w": [1, 2], "x": [1.0, 2.0]})
+    stream = dpf.Stream("s", statistic=Own("x", (0, 1)), time="w", periods=[1, 2], epsilon=1, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match=r"set is not JSON serializable\)\. Nothing was charged"):
+        stream.release(frame, 1)
+    assert ledger.spent.epsilon == 0
