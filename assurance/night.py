@@ -6,13 +6,13 @@
     python -m assurance.night --small               # a small share of each drill, by the same code
     python -m assurance.night --table               # write the table of docs/assurance/security.md anew
 
-The drills are those of `assurance.programs`. Each part is a process of its own with a limit of time, and what it prints
-is in ``build/night``. A part that objects stops no other. When it has ended, its row goes into
-``assurance/results.jsonl``: the commit that last changed the code, the date, the drill, the part, seconds, the outcome
-and the figures. What has a row of this commit and size is not run again, unless ``--again`` asks for it; so an
-interruption loses the running part and nothing else. A commit of comments and docstrings alone changes no code, so rows
-of the code before it stay good. The exit code is 1 if a part objected or ran out of time. Rows of code that is not
-committed end in ``+``: they are neither kept from running again nor shown in the table.
+The drills are those of `assurance.programs`. Each part is a process of its own with a limit of time, and its output is in
+``build/night``. A part that objects stops no other. When it ends, its row goes into ``assurance/results.jsonl``: the
+commit that last changed the code, the date, the drill, the part, seconds, the outcome and the figures. A part with a row
+of this commit and size does not run again, unless ``--again`` asks for it; so an interruption loses the running part and
+nothing else. A commit of comments and docstrings alone does not change the code. Tests are part of the code only for
+drills that run them. The exit code is 1 if a part objected or ran out of time. Rows of code that is not committed end in
+``+``: they run again, and the table leaves them out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from assurance.programs import DRILLS, SIZES, Drill, summed
+from assurance.programs import DRILLS, SIZES, Drill, program, summed
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "assurance" / "results.jsonl"
@@ -43,12 +43,15 @@ BEGIN, END = "<!-- night: python -m assurance.night --table -->\n", "<!-- end of
 CODE = (
     "dpframe",
     "assurance",
-    "tests",
+    "tests/covering.py",
+    "tests/record",
     "pyproject.toml",
     ":(exclude)assurance/README.md",
-    ":(exclude)tests/words.toml",
+    ":(exclude)assurance/night.py",
     f":(exclude){RESULTS.relative_to(ROOT).as_posix()}",
 )
+RUN_TESTS = ("slow_tests", "mutants")  # programs that run the tests, which are part of their code
+TESTS = ("tests", ":(exclude)tests/words.toml", ":(exclude)tests/project/test_night.py")
 VERDICT = '{"objections":'  # how the last line of a program begins
 PASSED, OBJECTED, LATE = "passed", "objected", "out of time"
 SAID = 200  # characters of the last words of a program that objected
@@ -95,25 +98,28 @@ def main() -> int:
     if options.table:
         PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), table(rows(options.results))), encoding="utf-8")
         return 0
-    size, commit, started = "small" if options.small else "full", code(), time.monotonic()
+    size, started = "small" if options.small else "full", time.monotonic()
     chosen = [drill for drill in DRILLS if not options.only or any(word in drill.name for word in options.only)]
     if not chosen:
         print(f"No drill has such a name. There are: {', '.join(drill.name for drill in DRILLS)}")
         return 2
-    names = {drill.name for drill in chosen}
-    known = [row for row in rows(options.results) if (row.commit, row.size) == (commit, size) and row.drill in names]
-    if options.again or commit.endswith("+"):
-        known = []
+    commits = {drill.name: code(drill) for drill in chosen}
+    known = [
+        row
+        for row in rows(options.results)
+        if row.size == size and row.commit == commits.get(row.drill) and not (options.again or row.commit.endswith("+"))
+    ]
     left = list(_left(chosen, size, known))
-    print(f"{len(left)} parts to run at {commit}, {size}", flush=True)
+    print(f"{len(left)} parts to run at {' and '.join(sorted({*commits.values()}))}, {size}", flush=True)
     found: list[Row] = []
     try:
         for number, part in enumerate(left, start=1):
-            if time.monotonic() - started > options.minutes * 60 or code() != commit:
-                print(f"Stopped before {part}: " + ("the code has changed" if code() != commit else "the time is over"))
+            changed = code(part.drill) != commits[part.drill.name]
+            if changed or time.monotonic() - started > options.minutes * 60:
+                print(f"Stopped before {part}: " + ("the code has changed" if changed else "the time is over"))
                 break
             print(f"[{number} of {len(left)}] {part}: python -m assurance.{part.command}", flush=True)
-            found.append(_run(part, commit))
+            found.append(_run(part, commits[part.drill.name]))
             _kept(options.results, found[-1])
             print(f"    {found[-1].outcome} after {found[-1].seconds} s: {told([found[-1]])}", flush=True)
     except KeyboardInterrupt:
@@ -135,21 +141,22 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def code() -> str:
-    """The commit that last changed the code; with a plus where there are changes that are not committed."""
+def code(drill: Drill) -> str:
+    """Return the commit that last changed the code of a drill; with a plus if there are uncommitted changes."""
+    of = (*CODE, *TESTS) if program(drill.full[0]) in RUN_TESTS else CODE
     try:
-        changes = _git("status", "--porcelain", "--", *CODE)
-        commits = _git("log", "--format=%H", "--", *CODE).split()
-        commit = next((commit for commit in commits if _changes_code(commit)), commits[-1])
+        changes = _git("status", "--porcelain", "--", *of)
+        commits = _git("log", "--format=%H", "--", *of).split()
+        commit = next((commit for commit in commits if _changes_code(commit, of)), commits[-1])
     except (OSError, subprocess.CalledProcessError, IndexError):
         return "unknown+"
     return commit[:9] + "+" * bool(changes)
 
 
 @cache
-def _changes_code(commit: str) -> bool:
-    """Whether a commit changes more than comments, docstrings and layout."""
-    changes = _git("diff-tree", "-r", "--no-commit-id", "--name-status", "--no-renames", commit, "--", *CODE)
+def _changes_code(commit: str, of: tuple[str, ...]) -> bool:
+    """Return whether a commit changes more than comments, docstrings and layout."""
+    changes = _git("diff-tree", "-r", "--no-commit-id", "--name-status", "--no-renames", commit, "--", *of)
     for change in changes.splitlines():
         status, name = change.split("\t")
         if status != "M" or not name.endswith(".py"):
@@ -162,7 +169,7 @@ def _changes_code(commit: str) -> bool:
 
 
 def _without_docstrings(source: str) -> str:
-    """The syntax tree of a file, in which every docstring is empty."""
+    """Return the syntax tree of a file, in which every docstring is empty."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -34,6 +34,9 @@ def named(name, *, parts=1, found="{rounds} rounds", hours=1.0):
     return Drill(name, f"what {name} finds", found, commands, commands[:1], hours)
 
 
+DRILL = named("good")
+
+
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A project of its own, whose programs end at once."""
@@ -43,7 +46,7 @@ def root(tmp_path, monkeypatch):
         (tmp_path / "assurance" / f"{name}.py").write_text(text)
     monkeypatch.setattr(night, "ROOT", tmp_path)
     monkeypatch.setattr(night, "LOGS", tmp_path / "logs")
-    monkeypatch.setattr(night, "code", lambda: "abc")
+    monkeypatch.setattr(night, "code", lambda drill: "abc")
     return tmp_path
 
 
@@ -166,15 +169,15 @@ def test_a_night_goes_on_where_it_was_interrupted(ran, monkeypatch, capsys):
 def test_another_commit_and_another_size_begin_anew(ran, monkeypatch, capsys):
     assert len(ran([named("good")])[1]) == 1
     assert len(ran([named("good")], "--small")[1]) == 2
-    monkeypatch.setattr(night, "code", lambda: "def")
+    monkeypatch.setattr(night, "code", lambda drill: "def")
     assert len(ran([named("good")])[1]) == 3
-    monkeypatch.setattr(night, "code", lambda: "def+")  # changes that are not committed
+    monkeypatch.setattr(night, "code", lambda drill: "def+")  # changes that are not committed
     assert len(ran([named("good")])[1]) == 4
     assert len(ran([named("good")])[1]) == 5
     assert len(ran([named("good")], "--minutes", "-1")[1]) == 5
     assert "the time is over" in capsys.readouterr().out
     commits = iter(["ghi", "ghi", "jkl", "jkl"])
-    monkeypatch.setattr(night, "code", lambda: next(commits))
+    monkeypatch.setattr(night, "code", lambda drill: next(commits))
     rows = ran([named("good", parts=2)])[1]
     assert [row.commit for row in rows[5:]] == ["ghi"]
     assert "the code has changed" in capsys.readouterr().out
@@ -190,7 +193,7 @@ def test_a_row_that_was_broken_off_is_lost_alone(ran, root):
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_the_commit_is_that_of_the_code(tmp_path, monkeypatch):
     monkeypatch.setattr(night, "ROOT", tmp_path)
-    assert night.code() == "unknown+"
+    assert night.code(DRILL) == "unknown+"
 
     def git(*words):
         names = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
@@ -201,16 +204,16 @@ def test_the_commit_is_that_of_the_code(tmp_path, monkeypatch):
     (tmp_path / "dpframe" / "one.py").write_text("1\n")
     git("add", ".")
     git("commit", "-m", "code")
-    first = night.code()
+    first = night.code(DRILL)
     assert first == git("rev-parse", "HEAD")[:9]
     (tmp_path / "assurance").mkdir()
     (tmp_path / "assurance" / "results.jsonl").write_text("a row\n")
-    assert night.code() == first
+    assert night.code(DRILL) == first
     git("add", ".")
     git("commit", "-m", "rows")
-    assert night.code() == first
+    assert night.code(DRILL) == first
     (tmp_path / "dpframe" / "one.py").write_text("2\n")
-    assert night.code() == f"{first}+"
+    assert night.code(DRILL) == f"{first}+"
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -223,7 +226,7 @@ def test_comments_and_docstrings_are_no_code(tmp_path, monkeypatch):
         (tmp_path / "dpframe" / name).write_text(text)
         for words in (["init"], ["add", "."], [*names, "commit", "-m", "a change"]):
             subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
-        return night.code()
+        return night.code(DRILL)
 
     first = committed("one.py", '"""One."""\n\n\ndef one():\n    """Give 1."""\n    return 1\n')
     assert committed("one.py", '"""The one."""\n\n\ndef one():\n    """It is 1."""\n    return 1  # one\n') == first
@@ -233,6 +236,9 @@ def test_comments_and_docstrings_are_no_code(tmp_path, monkeypatch):
     fifth = committed("rows.toml", "# some\n")
     assert len({first, second, third, fourth, fifth}) == 5
     assert committed("two.py", "# empty\n") == fifth
+    (tmp_path / "tests").mkdir()
+    assert committed("../tests/test_two.py", "") == fifth
+    assert night.code(named("slow_tests")) not in (first, second, third, fourth, fifth)
 
 
 # The table
