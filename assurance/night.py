@@ -6,13 +6,13 @@
     python -m assurance.night --small               # a small share of each drill, by the same code
     python -m assurance.night --table               # write the table of docs/assurance/security.md anew
 
-The drills are those of `assurance.programs`. Each part is a process of its own with a limit of time, and its output is in
-``build/night``. A part that objects stops no other. When it ends, its row goes into ``assurance/results.jsonl``: the
-commit that last changed the code, the date, the drill, the part, seconds, the outcome and the figures. A part with a row
-of this commit and size does not run again, unless ``--again`` asks for it; so an interruption loses the running part and
-nothing else. A commit of comments and docstrings alone does not change the code. Tests are part of the code only for
-drills that run them. The exit code is 1 if a part objected or ran out of time. Rows of code that is not committed end in
-``+``: they run again, and the table leaves them out.
+The drills are those of `assurance.programs`. Each part is a process of its own with a limit of time, and its output is
+in ``build/night``. A part that objects stops no other. When it ends, its row goes into ``assurance/results.jsonl``:
+the commit that last changed the code, the date, the drill, the part, seconds, the outcome and the figures. A part with
+a row of this commit and size does not run again, unless ``--again`` asks for it; so an interruption loses the running
+part and nothing else. A commit of comments and docstrings alone does not change the code. Tests are part of the code
+only for drills that run them. The exit code is 1 if a part objected or ran out of time. Rows of code that is not
+committed end in ``+``: they run again, and the table leaves them out.
 """
 
 from __future__ import annotations
