@@ -1,8 +1,8 @@
-"""The one command line of the project: ``python3.11 dev.py demo`` and ``python3.11 dev.py test``.
+"""The command line of the project: ``python3.11 dev.py demo`` and ``python3.11 dev.py test``.
 
-It needs Python 3.11 or newer with pip, and nothing else. It makes virtual environments under ``.venvs/`` and installs
-there what a command needs: with uv, which pip fetches into ``.venvs/uv`` where there is none, or else with pip.
-``python3.11 dev.py lock`` is for those who change what the project needs.
+It needs Python 3.11 or newer with pip, and nothing else. It creates virtual environments under ``.venvs/`` and
+installs there what a command needs. It uses uv, which pip downloads into ``.venvs/uv`` if necessary, or else pip.
+``python3.11 dev.py lock`` is for maintainers who change the requirements of the project.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ VENVS = ROOT / ".venvs"
 LOCK = ROOT / "requirements" / "locked.txt"
 SUMMARY = re.compile(r"^=*\s*(.*\b(?:passed|failed|skipped|errors?|no tests ran)\b.* in [\d.]+s.*?)\s*=*$")
 
-# In the order in which they start: those that make an environment, or use one processor, beside others.
+# In starting order. Parts that build an environment or use one processor run alongside parts that use more.
 PARTS = ("style", "site", "types", "newest", "spark", "oldest", "without-pandas")
-BESIDE = 2  # parts that run at a time
+BESIDE = 2  # number of parts that run at the same time
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How environments are made: anew though they are there, or locked; and if all tests run, with fresh noise."""
+    """Options of a run: `fresh` rebuilds environments, `locked` installs pinned versions, `whole` runs all tests."""
 
     fresh: bool = False
     locked: bool = False
@@ -48,7 +48,7 @@ class Setup:
 
 
 def main() -> int:
-    """Read the command line and do what it says; the exit code is 0 only if everything went well."""
+    """Run the command given on the command line; return exit code 0 only if everything succeeded."""
     parser = argparse.ArgumentParser(prog="dev.py", description="Run the demo or the tests of dpframe.")
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="release private statistics of a real survey and draw them")
@@ -69,13 +69,13 @@ def main() -> int:
 
 
 def run_demo(setup: Setup) -> int:
-    """Install what the demo needs, run it."""
+    """Install the requirements of the demo and run it."""
     say("This runs examples/demo.py in an environment of its own. The first time takes a minute or two.")
     return run([environment("demo", group("demo"), setup), "examples/demo.py"])[0]
 
 
 def run_tests(parts: tuple[str, ...], setup: Setup) -> int:
-    """Run the parts two at a time, even when one fails, and sum up: where one waits, the other has the processor."""
+    """Run all parts, even when one fails, and sum up. Two run at a time: one computes while the other waits."""
     say(f"This runs {', '.join(parts)}. On two cores all of it takes 11 to 22 minutes, depending on their speed.")
     start = time.monotonic()
 
@@ -95,7 +95,7 @@ def run_tests(parts: tuple[str, ...], setup: Setup) -> int:
 
 
 def reason(error: subprocess.CalledProcessError | OSError) -> str:
-    """The last line that a command said, or else the error; and, where the disk is nearly full, how much is left."""
+    """Return the last line of the command's output, or the error; add the free space if the disk is nearly full."""
     said = str(getattr(error, "output", None) or "").strip() or str(error) or type(error).__name__
     free = shutil.disk_usage(ROOT).free
     full = f"; the disk has only {free / 1e9:.1f} GB left, and all environments take {SPACE / 1e9:.0f}"
@@ -104,7 +104,7 @@ def reason(error: subprocess.CalledProcessError | OSError) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """One tool that ran: its exit code, the line that sums up what it said, and the tests that failed."""
+    """One tool that ran: its exit code, the line that summarizes its output, and the tests that failed."""
 
     name: str
     code: int
@@ -116,25 +116,25 @@ class Check:
 
 
 def style(setup: Setup) -> Iterator[Check]:
-    """Ruff's rules and Ruff's layout."""
+    """Run Ruff's linter and formatter."""
     python = newest_environment(setup)
     yield check("ruff check", python, "ruff", "check", "--output-format", "concise", ".")
     yield check("ruff format", python, "ruff", "format", "--check", ".")
 
 
 def types(setup: Setup) -> Iterator[Check]:
-    """Mypy, strict."""
+    """Run mypy in strict mode."""
     yield check("mypy", newest_environment(setup), "mypy")
 
 
 def site(setup: Setup) -> Iterator[Check]:
-    """The site, built strictly: a warning fails it."""
+    """Build the site in strict mode, in which a warning is an error."""
     python = environment("site", group("docs"), setup)
     yield check("mkdocs", python, "mkdocs", "build", "--quiet", "--strict")
 
 
 def newest(setup: Setup) -> Iterator[Check]:
-    """Pytest with the newest versions of everything; coverage of first cases of tests (tests/conftest.py)."""
+    """Run pytest with the newest versions; coverage measures only the first cases of each test (tests/conftest.py)."""
     python = newest_environment(setup)
     yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not spark", *turn(setup), *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
@@ -142,51 +142,51 @@ def newest(setup: Setup) -> Iterator[Check]:
 
 
 def spark(setup: Setup) -> Iterator[Check]:
-    """Pytest of what asks Spark, in one process and one session; skipped in words where there is no Java."""
+    """Run the tests of Spark in one process and one session; without Java they are skipped with a reason."""
     yield check("pytest", newest_environment(setup), "pytest", "-m", "spark", *turn(setup))
 
 
 def oldest(setup: Setup) -> Iterator[Check]:
-    """Pytest with the oldest supported versions; of slow tests those that ask what versions decide."""
+    """Run pytest with the oldest supported versions; of the slow tests, only those of code that calls the frames."""
     python = environment("oldest", [*oldest_versions(), *group("little")], Setup(fresh=setup.fresh))
     yield check("pytest", python, "pytest", "-m", "not slow", *but(OF_SOURCE), *again(setup), *PARALLEL)
     yield check("pytest", python, "pytest", "-m", "slow", *OF_VERSIONS, *turn(setup), *PARALLEL)
 
 
 def without_pandas(setup: Setup) -> Iterator[Check]:
-    """Pytest where only the dependencies are installed: no pandas, no Altair; slow tests run in the other parts."""
+    """Run pytest with the required dependencies only: no pandas, no Altair. Slow tests run in the other parts."""
     python = environment("without-pandas", group("little"), Setup(fresh=setup.fresh))
     places = but(OF_SOURCE + OF_NUMBERS)
     yield check("pytest", python, "pytest", "-m", "not slow", *places, *again(setup), *PARALLEL)
 
 
 def but(places: tuple[str, ...]) -> list[str]:
-    """Words for pytest: all tests but those of some files and folders."""
+    """Return pytest options that leave out these files and folders."""
     return [f"--ignore={place}" for place in places]
 
 
 def turn(setup: Setup) -> list[str]:
-    """Words for pytest: of the slow tests those whose turn is today, a seventh, so that each week all of them run."""
+    """Return pytest options that select one seventh of the slow tests, by date: all of them run within a week."""
     day = int(time.time() // 86_400) % TURNS
     return anew(setup) if setup.whole else ["--turn", f"{day}/{TURNS}"]
 
 
 def again(setup: Setup) -> list[str]:
-    """Words for pytest: tests that run in `newest` too; the first cases of each, and of the others those of today."""
+    """Return pytest options for tests that `newest` also runs: the first cases of each, today's share of the rest."""
     return anew(setup) if setup.whole else [*turn(setup), "--first", str(FIRST)]
 
 
 def anew(setup: Setup) -> list[str]:
-    """Words for pytest: chance is drawn anew in a whole run, and from the same bits in each other one."""
+    """Return the pytest option that draws fresh random bits in a whole run; other runs repeat the same bits."""
     return ["--fresh-bits"] if setup.whole else []
 
 
-TURNS = 7  # days until every slow test ran, and every later case of others in each environment that has them
-NAMED = 10  # tests that failed, of each part, which the summary names
-FIRST = 3  # cases of each test that run in each environment every day
-SPACE = 6_000_000_000  # bytes on the disk: the environments, and what installers keep meanwhile
-OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
-# Of the text of the sources and pages, which is the same whatever is installed; and of numbers, which no frame changes.
+TURNS = 7  # days within which every slow test runs, and every case of the other tests in every environment
+NAMED = 10  # number of failed tests that the summary lists for each part
+FIRST = 3  # number of cases of each test that run in every environment every day
+SPACE = 6_000_000_000  # bytes on disk that the environments need, with the temporary files of installers
+OF_VERSIONS = ("tests/engines", "tests/frames")  # tests of code that calls pandas and Polars
+# OF_SOURCE: tests of source text and pages, whatever is installed. OF_NUMBERS: tests of numbers without frames.
 OF_SOURCE = tuple(
     f"tests/project/test_{name}.py"
     for name in ("dev", "floors", "language", "mutants", "packages", "path", "search", "site", "structure")
@@ -211,26 +211,26 @@ CHECKS = {
     "oldest": oldest,
     "without-pandas": without_pandas,
 }
-_made: set[str] = set()  # environments that this run has already looked after
-_making: dict[str, threading.Lock] = defaultdict(threading.Lock)  # held while an environment, or uv, is looked after
-_part: ContextVar[str] = ContextVar("part", default="")  # which of several parts speaks
+_made: set[str] = set()  # environments that this run has checked already
+_making: dict[str, threading.Lock] = defaultdict(threading.Lock)  # held while an environment, or uv, is installed
+_part: ContextVar[str] = ContextVar("part", default="")  # name of the part whose output is printed, if several run
 
 
 def newest_environment(setup: Setup) -> str:
-    """The environment that style, types, newest and spark share."""
+    """Return the Python of the environment that style, types, newest and spark share."""
     return environment("newest", group("test"), setup)
 
 
 @cache
 def declared() -> dict[str, Any]:
-    """What pyproject.toml says."""
+    """Return the contents of pyproject.toml."""
     import tomllib
 
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def group(name: str) -> list[str]:
-    """The requirements of a dependency group, with those that it includes: an old pip knows no groups."""
+    """Return the requirements of a dependency group and of the groups it includes; an old pip does not know groups."""
     wanted: list[str] = []
     for one in declared()["dependency-groups"][name]:
         wanted += [one] if isinstance(one, str) else group(one["include-group"])
@@ -238,7 +238,7 @@ def group(name: str) -> list[str]:
 
 
 def editable(requirements: list[str]) -> list[str]:
-    """Words for an installer: these requirements, and dpframe from here with the extras that they ask of it."""
+    """Return installer options for these requirements and for dpframe in this folder, with the extras they name."""
     own = re.compile(r"dpframe\[(.*)\]$")
     extras = ",".join(found[1] for one in requirements if (found := own.match(one)))
     others = [one for one in requirements if not own.match(one)]
@@ -246,7 +246,7 @@ def editable(requirements: list[str]) -> list[str]:
 
 
 def oldest_versions() -> list[str]:
-    """The lower bounds that pyproject.toml declares, as pins: ``polars>=1.34`` becomes ``polars==1.34.*``."""
+    """Return the lower bounds of pyproject.toml as pins: ``polars>=1.34`` becomes ``polars==1.34.*``."""
     project = declared()["project"]
     pandas = [one for one in group("demo") if one.startswith("pandas")]
     extras = project["optional-dependencies"]
@@ -255,9 +255,9 @@ def oldest_versions() -> list[str]:
 
 
 def environment(name: str, requirements: list[str], setup: Setup) -> str:
-    """The Python of a virtual environment in which dpframe and `requirements` are installed; made if need be."""
+    """Return the Python of an environment with dpframe and `requirements`; create the environment if necessary."""
     steps = [editable(requirements)]
-    if setup.locked:  # one environment for all; what is locked has hashes, and the project itself can have none
+    if setup.locked:  # one environment for all; pinned packages have hashes, the project itself cannot have one
         name, steps = "locked", [["--requirement", str(LOCK)], ["--no-deps", "--editable", "."]]
     folder = VENVS / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -279,7 +279,7 @@ def environment(name: str, requirements: list[str], setup: Setup) -> str:
 
 
 def install(folder: Path, python: Path, steps: list[list[str]]) -> str:
-    """Make an environment and install into it, by uv or else by pip; tell which."""
+    """Create an environment and install into it with uv, or else with pip; return the name of the installer."""
     shutil.rmtree(folder, ignore_errors=True)
     with _making["uv"]:
         program = uv()
@@ -292,7 +292,7 @@ def install(folder: Path, python: Path, steps: list[list[str]]) -> str:
             say("uv could not install this (its words are above), so pip tries the same.")
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            if "UV_CACHE_DIR" not in os.environ:  # a build of Spark leaves 2 GB, which nothing asks for again
+            if "UV_CACHE_DIR" not in os.environ:  # a build of Spark leaves 2 GB in the cache, which are not used again
                 with suppress(subprocess.CalledProcessError):
                     quietly(program, "cache", "prune")
             return "uv"
@@ -304,7 +304,7 @@ def install(folder: Path, python: Path, steps: list[list[str]]) -> str:
 
 @cache
 def uv() -> str | None:
-    """The program uv: that of .venvs/uv, that of the path, or one that pip fetches; None where there is none."""
+    """Return uv's path: the one in .venvs/uv, the one on PATH, or one that pip downloads; None if there is none."""
     own = VENVS / "uv" / "bin" / ("uv.exe" if os.name == "nt" else "uv")
     for program in (str(own), shutil.which("uv")):
         if program and works(program):
@@ -318,7 +318,7 @@ def uv() -> str | None:
 
 
 def works(program: str) -> bool:
-    """Tell whether a program can be started."""
+    """Return whether a program can be started."""
     try:
         return subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -326,7 +326,7 @@ def works(program: str) -> bool:
 
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-# What pip is told by its files and variables, uv is told by these variables: it does not read pip's.
+# uv does not read the configuration of pip, so each setting of pip is passed on in this variable of uv.
 OF_PIP = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -344,7 +344,7 @@ OF_PIP = {
 
 @cache
 def settings() -> dict[str, str]:
-    """How pip is configured on this machine, in the variables of uv; what uv is told already stays."""
+    """Return pip's configuration on this machine as variables of uv; variables of uv that are set already win."""
     try:
         done = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False)
     except OSError:
@@ -354,7 +354,7 @@ def settings() -> dict[str, str]:
 
 
 def translated(listed: str) -> dict[str, str]:
-    """The lines of ``pip config list`` as variables of uv: the variables of pip before its files."""
+    """Translate the lines of ``pip config list`` to variables of uv; pip's environment variables win over its files."""
     said: dict[str, str] = {}
     for section in ("global", "install", ":env:"):
         for line in listed.splitlines():
@@ -363,13 +363,13 @@ def translated(listed: str) -> dict[str, str]:
                 said[variable] = " ".join(str(ast.literal_eval(value)).split())
     if "UV_FIND_LINKS" in said:
         said["UV_FIND_LINKS"] = said["UV_FIND_LINKS"].replace(" ", ",")
-    if "UV_INDEX" in said:  # pip takes the best version of all indexes, uv would take the first index
+    if "UV_INDEX" in said:  # pip takes the best version from all indexes; uv would stop at the first index
         said["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     return said
 
 
 def quietly(*command: str, but: tuple[str, ...] = ()) -> None:
-    """Run a command in the root of the repository, silently unless it fails; without the settings in `but`."""
+    """Run a command in the root of the repository, silently unless it fails; `but` names variables to leave out."""
     environ = {"PIP_USER": "0", "UV_CACHE_DIR": str(VENVS / "cache"), **os.environ, **settings()}
     environ = {name: value for name, value in environ.items() if name not in but}
     done = subprocess.run(
@@ -381,15 +381,15 @@ def quietly(*command: str, but: tuple[str, ...] = ()) -> None:
 
 
 def write_lock() -> int:
-    """Settle the newest versions of all groups and extras, for every Python and platform, into one file of hashes.
+    """Resolve the newest versions of all groups and extras for every platform, and write them to one file with hashes.
 
-    It is no ``uv.lock``, which names the index and the files of whoever wrote it; this one installs from any index.
-    Only the first index is asked: one beside it may hold files of one platform, and hashes of others would be missing.
+    A ``uv.lock`` would name the index and the files of the machine that wrote it; this file installs from any index.
+    Only the first index is used: another may hold files for one platform only, so hashes for others would be missing.
     """
     if not (program := uv()):
         return 1
     LOCK.parent.mkdir(exist_ok=True)
-    asked = LOCK.with_name("asked.in")  # --group refuses a group that asks extras of dpframe itself
+    asked = LOCK.with_name("asked.in")  # --group refuses a group that requests extras of dpframe itself
     flag, *words = editable(group("dev"))
     asked.write_text(f"{flag} " + "\n".join(words), encoding="utf-8")
     wanted = ["--universal", "--python-version", "3.11", "--upgrade"]
@@ -414,9 +414,9 @@ def check(name: str, python: str, *module: str) -> Check:
 
 
 def run(command: list[str]) -> tuple[int, str]:
-    """Run a command in the root of the repository; its output is shown line by line as it comes, and returned.
+    """Run a command in the root of the repository; print its output line by line as it arrives, and return it.
 
-    Bytecode is kept beside the environments, whatever the machine says: hundreds of processes import the same modules.
+    Bytecode is always cached next to the environments, because hundreds of processes import the same modules.
     """
     environ = os.environ | {"PYTHONUNBUFFERED": "1", "NO_MKDOCS_2_WARNING": "1", "EXECUTE_NOTEBOOKS": "true"}
     environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(VENVS / "bytecode")}
@@ -439,7 +439,7 @@ def run(command: list[str]) -> tuple[int, str]:
 
 
 def summed_up(results: list[tuple[str, list[Check], float]], total: float) -> int:
-    """A line per part, the first tests of it that failed, and the seconds that all took together; 0 if none failed."""
+    """Print a line for each part, its first failed tests, and the total time; return 0 if nothing failed, else 1."""
     say("\n== Summary")
     broken = []
     for part, checks, seconds in results:
@@ -457,14 +457,14 @@ def summed_up(results: list[tuple[str, list[Check], float]], total: float) -> in
 
 
 def say(words: str) -> None:
-    """Print at once, so that the order of the output is the order of events; of several parts, which one speaks."""
+    """Print at once, so that the output keeps the order of events; start with the part's name if several parts run."""
     part = f"{_part.get():<15}| " if _part.get() else ""
     sys.stdout.write("".join(f"{part}{line}\n" for line in words.split("\n")))
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    if sys.version_info < (3, 11):  # noqa: UP036  # someone may well start it with an older Python
+    if sys.version_info < (3, 11):  # noqa: UP036  # a user may start this file with an older Python
         sys.exit("dev.py needs Python 3.11 or newer: python3.11 dev.py test")
-    sys.stdout.reconfigure(errors="replace")  # what tools say need not fit the console of Windows
+    sys.stdout.reconfigure(errors="replace")  # the console of Windows may lack characters that tools print
     sys.exit(main())
