@@ -16,11 +16,11 @@ from dpframe import noise
 from papers.balle_wang_means import DELTA, DIMENSIONS, EPSILONS, METHODS, SIZE, chart
 from papers.reporting import Row, classical_sigma, markdown, options, pivoted, progress, written
 
-UNIT = dpf.PrivacyUnit(neighbors="replace")  # one element becomes another: the l2 sensitivity is sqrt 2, the l1 2
+UNIT = dpf.PrivacyUnit(neighbors="replace")  # one element may change to another: l2 sensitivity sqrt 2, l1 2
 
 
 def main() -> None:
-    """Statistic, print, write."""
+    """Measure the errors, print and write them."""
     chosen = options(__doc__, repeats=100)
     work = product(EPSILONS, DIMENSIONS)
     total = len(EPSILONS) * len(DIMENSIONS)
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def measured(epsilon: float, bins: int, repeats: int) -> list[Row]:
-    """The average l1 error of every method, each repeat with a distribution and elements of its own."""
+    """Return the mean l1 error of each method; each repeat draws a new distribution and new elements."""
     errors = dict.fromkeys(METHODS, 0.0)
     for repeat in range(repeats):
         elements = pl.DataFrame({"bin": drawn(bins, np.random.default_rng([repeat, bins]))})
@@ -43,9 +43,9 @@ def measured(epsilon: float, bins: int, repeats: int) -> list[Row]:
 
 
 def drawn(bins: int, generator: np.random.Generator) -> Any:
-    """The bins of 500 elements; their probabilities are from a symmetric Dirichlet with alpha = 1 / bins.
+    """Draw the bins of 500 elements, with probabilities from a symmetric Dirichlet distribution, alpha = 1 / bins.
 
-    For so small an alpha gamma variates underflow; G(alpha) = G(alpha + 1) U^(1 / alpha) is formed by logarithms.
+    Gamma variates underflow for such a small alpha, so G(alpha) = G(alpha + 1) U^(1 / alpha) is computed by logarithms.
     """
     logarithms = np.log(generator.gamma(1.0 + 1.0 / bins, size=bins)) + bins * np.log(generator.random(bins))
     weights = np.exp(logarithms - logarithms.max())
@@ -53,7 +53,7 @@ def drawn(bins: int, generator: np.random.Generator) -> Any:
 
 
 def released(elements: pl.DataFrame, bins: int, epsilon: float) -> dict[str, Any]:
-    """Every method's counts, each from a release of its own."""
+    """Return the counts of each method, each from a separate release."""
     analytic = {"delta": DELTA, "mechanism": "gaussian"}
     calls: dict[str, dict[str, Any]] = {
         "Lap": {},
@@ -76,7 +76,7 @@ def released(elements: pl.DataFrame, bins: int, epsilon: float) -> dict[str, Any
 
 
 def classical(sensitivity: dpf.Sensitivity, loss: dpf.PrivacyLoss) -> dpf.Gaussian:
-    """Gaussian noise of the classical calibration, for `mechanism=`."""
+    """Return Gaussian noise with the classical calibration, for `mechanism=`."""
     reach = sensitivity.norm(2)
     return dpf.Gaussian(reach, reach * classical_sigma(loss.epsilon, loss.delta))
 

@@ -35,7 +35,7 @@ METHODS = ("Lap", "cGM", "aGM", "aGM-JS", "aGM-TH", "aGM-auto")
 
 
 def main() -> None:
-    """Statistic, print, write."""
+    """Measure the errors, print and write them."""
     chosen = options(__doc__, repeats=100)
     work = product(EPSILONS, DIMENSIONS)
     total = len(EPSILONS) * len(DIMENSIONS)
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def measured(epsilon: float, dimension: int, repeats: int) -> list[Row]:
-    """The average error of every method, each repeat with vectors of its own."""
+    """Return the mean error of each method; each repeat draws new vectors."""
     errors = dict.fromkeys(METHODS, 0.0)
     laws = mechanisms(epsilon, l1=dimension, l2=math.sqrt(dimension))
     for repeat in range(repeats):
@@ -60,13 +60,13 @@ def measured(epsilon: float, dimension: int, repeats: int) -> list[Row]:
 
 
 def sums(dimension: int, generator: np.random.Generator) -> Any:
-    """The sum of the vectors in steps: each is x0 + xi, x0 normal, xi uniform in [-1/2, 1/2] in every coordinate."""
+    """Return the sum of the vectors x0 + xi in steps: x0 is normal, each coordinate of xi uniform in [-1/2, 1/2]."""
     center = generator.standard_normal(dimension)
     return sum(np.rint((center + generator.uniform(-0.5, 0.5, dimension)) / STEP) for _ in range(SIZE)).astype(np.int64)
 
 
 def mechanisms(epsilon: float, *, l1: float, l2: float) -> dict[str, Any]:
-    """The noise of the three mechanisms for sums in multiples of STEP; the paper's sensitivities times 500."""
+    """Return the noise of the three mechanisms for sums in multiples of STEP: the paper's sensitivities times 500."""
     return {
         "Lap": dpf.Laplace.calibrate(sensitivity=l1, epsilon=epsilon, grid=STEP),
         "cGM": dpf.Gaussian(l2 / STEP, l2 / STEP * classical_sigma(epsilon, DELTA), STEP),
@@ -75,7 +75,7 @@ def mechanisms(epsilon: float, *, l1: float, l2: float) -> dict[str, Any]:
 
 
 def estimates(totals: Any, laws: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every method's estimate of the totals, in the user's units; the denoised ones share one noisy vector."""
+    """Yield each method's estimate of the totals, not in steps; the denoised ones share one noisy vector."""
     noisy = {name: law.add_noise(totals) * law.grid for name, law in laws.items()}
     yield from noisy.items()
     yield "aGM-JS", dpf.denoise.james_stein(noisy["aGM"], laws["aGM"])
@@ -84,7 +84,7 @@ def estimates(totals: Any, laws: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def chart(rows: list[Row], field: str, title: str) -> object:
-    """A panel for each epsilon: the error against the dimension."""
+    """Draw a panel for each epsilon: the error against the dimension."""
     import altair
 
     panels = [

@@ -10,14 +10,14 @@ import numpy as np
 import dpframe as dpf
 from papers.reporting import Row, classical_sigma, color, logarithmic, markdown, options, panel, pivoted, written
 
-NEAR_ONE = 0.999  # the theorem of the classical formula ends at 1
+NEAR_ONE = 0.999  # the theorem of the classical formula holds for epsilon below 1
 EPSILONS = [*(float(f"{epsilon:.3g}") for epsilon in np.geomspace(1e-3, 1.0, 13)[:-1]), NEAR_ONE]
 DELTAS = [1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2]
 SMALLEST = [1e-12, 1e-15, 1e-18, 1e-21, 1e-30, 1e-50, 1e-100, 1e-200]
 
 
 def main() -> None:
-    """Compute, print, write."""
+    """Compute the gains, print and write them."""
     chosen = options(__doc__)
     rows = [compared(epsilon, delta) for delta in DELTAS for epsilon in EPSILONS]
     rows += [compared(NEAR_ONE, delta) for delta in SMALLEST]
@@ -37,14 +37,14 @@ def main() -> None:
 
 
 def compared(epsilon: float, delta: float) -> Row:
-    """Both sigmas for an l2 sensitivity of 1, and the ratio of their squares."""
+    """Return both sigmas for an l2 sensitivity of 1, and the ratio of their squares."""
     classical, analytic = classical_sigma(epsilon, delta), dpf.analytic_gaussian_sigma(epsilon, delta)
     gain = (classical / analytic) ** 2
     return {"epsilon": epsilon, "delta": delta, "classical": classical, "analytic": analytic, "gain": gain}
 
 
 def reaching(gain: float) -> float:
-    """The delta at which the gain near epsilon = 1 is this large; it rises with delta."""
+    """Return the delta at which the gain near epsilon = 1 has this value; the gain rises with delta."""
     from scipy.optimize import brentq
 
     exponent = brentq(lambda power: compared(NEAR_ONE, 10.0**power)["gain"] - gain, -30.0, -2.0, xtol=1e-6)
@@ -52,7 +52,7 @@ def reaching(gain: float) -> float:
 
 
 def chart(rows: list[Row]) -> object:
-    """The three panels: sigma against epsilon, the gain against epsilon, the gain against delta."""
+    """Draw three panels: sigma against epsilon, the gain against epsilon, the gain against delta."""
     import altair
 
     named = [row | {"name": f"{row['delta']:g}"} for row in sorted(rows, key=lambda row: row["delta"])]

@@ -1,4 +1,4 @@
-"""Liu's experiments on counts: the five noises, the post-processing, and how far the result is from the truth."""
+"""Liu's experiments on counts: the five kinds of noise, the post-processing, and distances from the true counts."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from papers.reporting import Row, classical_sigma, color, panel, shown
 
 EPSILONS = (0.5, 1.0, 2.0)
 DELTAS = (0.01, 0.05, 0.1, 0.25)
-PSEUDOCOUNT = 0.5  # of KL.Dirichlet, which has no default; the paper does not say its own. 1/2 is Jeffreys' prior
-CONTINUOUS = 2.0**-20  # a grid so fine that integer noise on it is continuous noise, for all that is shown here
+PSEUDOCOUNT = 0.5  # of KL.Dirichlet, which has no default; the paper does not state its value. 1/2 is Jeffreys' prior
+CONTINUOUS = 2.0**-20  # a grid so fine that integer noise on it serves as continuous noise here
 
 Calibration = Callable[[float, float, float], dpf.Laplace | dpf.Gaussian | dpf.GeneralizedGaussian]
 
 
 def laplace(epsilon: float, delta: float, grid: float) -> dpf.Laplace:
-    """Pure epsilon: delta has no part in it."""
+    """Calibrate Laplace noise, which ignores delta."""
     return dpf.Laplace.calibrate(sensitivity=1.0, epsilon=epsilon, grid=grid)
 
 
 def gaussian_pdp(epsilon: float, delta: float, grid: float) -> dpf.Gaussian:
-    """Proposition 11."""
+    """Calibrate Gaussian noise by Proposition 11."""
     return dpf.Gaussian(1.0 / grid, dpf.probabilistic_gaussian_sigma(epsilon, delta) / grid, grid)
 
 
 def gg3_pdp(epsilon: float, delta: float, grid: float) -> dpf.GeneralizedGaussian:
-    """Corollary 9 with p = 3."""
+    """Calibrate generalized Gaussian noise by Corollary 9 with p = 3."""
     scale = dpf.generalized_gaussian_scale(3, epsilon, delta, guarantee="probabilistic")
     return dpf.GeneralizedGaussian(1.0 / grid, scale / grid, grid, p=3)
 
 
 def gaussian_classical(epsilon: float, delta: float, grid: float) -> dpf.Gaussian:
-    """Equation 18, also at epsilon 1 and 2, as in the paper."""
+    """Calibrate Gaussian noise by equation 18, as the paper does also at epsilon 1 and 2."""
     return dpf.Gaussian(1.0 / grid, classical_sigma(epsilon, delta) / grid, grid)
 
 
 def gaussian_analytic(epsilon: float, delta: float, grid: float) -> dpf.Gaussian:
-    """What dpframe uses; not in the paper."""
+    """Calibrate Gaussian noise as dpframe does; the paper does not do this."""
     return dpf.Gaussian.calibrate(sensitivity=1.0, epsilon=epsilon, delta=delta, grid=grid)
 
 
@@ -57,14 +57,14 @@ NOISES: dict[str, Calibration] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One noise at one price. Laplace noise has no delta; its figures stand at every delta."""
+    """One kind of noise at one epsilon and delta. Laplace noise has no delta: its figures are shown at every delta."""
 
     noise: str
     epsilon: float
     delta: float
 
     def law(self, grid: float = 1.0) -> Any:
-        """The noise, calibrated for one cell that moves by 1."""
+        """Return the noise, calibrated for one cell that changes by 1."""
         return NOISES[self.noise](self.epsilon, self.delta, grid)
 
 
@@ -76,14 +76,14 @@ SETTINGS = [
 
 
 def bounded(noisy: Any, size: int) -> Any:
-    """Counts as the paper treats them: between 0 and n, then scaled to sum to n, which counts as public."""
+    """Post-process counts as the paper does: clip them to [0, n], then scale them to sum to n, which is public."""
     kept = np.clip(noisy, 0.0, size)
     total = kept.sum(axis=-1, keepdims=True)
     return np.where(total > 0.0, kept * (size / np.where(total > 0.0, total, 1.0)), size / kept.shape[-1])
 
 
 def distances(sanitized: Any, truth: Any) -> dict[str, Any]:
-    """The l1 distance and both Kullback-Leibler divergences, with pseudocounts, for each row of sanitized counts."""
+    """Return the l1 distance and both Kullback-Leibler divergences, with pseudocounts, per row of sanitized counts."""
     original, other = frequencies(truth), frequencies(sanitized)
     logarithms = np.log(original) - np.log(other)
     return {
@@ -94,13 +94,13 @@ def distances(sanitized: Any, truth: Any) -> dict[str, Any]:
 
 
 def frequencies(counts: Any) -> Any:
-    """As `freqs.Dirichlet` of the R package entropy: (count + a) / (n + cells a)."""
+    """Return frequencies as `freqs.Dirichlet` of the R package entropy does: (count + a) / (n + cells a)."""
     raised = counts + PSEUDOCOUNT
     return raised / raised.sum(axis=-1, keepdims=True)
 
 
 def summed_up(setting: Setting, found: dict[str, Any], **more: Any) -> Row:
-    """Means and standard deviations over the repeats."""
+    """Return means and standard deviations over the repeats."""
     row: Row = {"noise": setting.noise, "epsilon": setting.epsilon, "delta": setting.delta, **more}
     for name, values in found.items():
         row |= {name: float(np.mean(values)), f"{name} sd": float(np.std(values))}
@@ -108,7 +108,7 @@ def summed_up(setting: Setting, found: dict[str, Any], **more: Any) -> Row:
 
 
 def at_every_delta(rows: list[Row]) -> list[Row]:
-    """The same rows, those of Laplace noise once for each delta."""
+    """Repeat the rows of Laplace noise for each delta."""
     return [
         row | {"delta": delta}
         for epsilon, delta in product(EPSILONS, DELTAS)
@@ -118,7 +118,7 @@ def at_every_delta(rows: list[Row]) -> list[Row]:
 
 
 def table(rows: list[Row], field: str) -> list[Row]:
-    """A row for each price, a column for each noise: the mean and the standard deviation."""
+    """Return a row for each epsilon and delta, a column for each noise: the mean and the standard deviation."""
     found: dict[tuple[float, float], Row] = {}
     for row in at_every_delta(rows):
         start = {"epsilon": row["epsilon"], "delta": row["delta"]}
@@ -128,7 +128,7 @@ def table(rows: list[Row], field: str) -> list[Row]:
 
 
 def chart(rows: list[Row], fields: dict[str, str]) -> object:
-    """A row of panels for each distance, a panel for each epsilon."""
+    """Draw a row of panels for each distance, a panel for each epsilon."""
     import altair
 
     drawn = [row | {"name": f"{row['delta']:g}"} for row in at_every_delta(rows)]

@@ -19,17 +19,17 @@ from dpframe import noise
 from papers.counts import SETTINGS, Setting, bounded, chart, distances, summed_up, table
 from papers.reporting import Row, markdown, options, progress, written
 
-NUMBERS = {"age": 15, "hours_per_week": 12, "fnlwgt": 20, "capital_gain": 10, "capital_loss": 10}  # equal bins of each
+NUMBERS = {"age": 15, "hours_per_week": 12, "fnlwgt": 20, "capital_gain": 10, "capital_loss": 10}  # numbers of bins
 WORDS = ["workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "native_country"]
 LABEL, RICH = "income", ">50K"
 TOP_CODED = 99_999
 TRAINED = 20_009
-BLOCK = 50  # repeats that are drawn together
+BLOCK = 50  # repeats that are drawn at once
 
 
 @dataclass(frozen=True)
 class Adult:
-    """The nonempty cells of the training rows, their counts, and the testing rows; cells are rows of features."""
+    """Counts of the nonempty cells of the training rows, and the testing rows; a row of `cells` holds the features."""
 
     cells: Any
     labels: Any
@@ -39,7 +39,7 @@ class Adult:
 
     @cached_property
     def inputs(self) -> tuple[Any, Any]:
-        """Cells and testing rows with numbers standardized, as `svm` of the R package e1071 does; words are 0 or 1."""
+        """Cells and testing rows, scaled as by `svm` of the R package e1071; categories are columns of 0 and 1."""
         size, weights = len(NUMBERS), self.counts / self.counts.sum()
         middle = weights @ self.cells[:, :size]
         spread = np.sqrt(weights @ (self.cells[:, :size] - middle) ** 2)
@@ -47,7 +47,7 @@ class Adult:
         return scaled[0], scaled[1]
 
     def accuracy(self, machine: Any, counts: Any) -> float:
-        """The share of testing rows that a machine gets right, trained on the cells with these counts as weights."""
+        """Return the accuracy on the testing rows of a machine trained on the cells, with these counts as weights."""
         cells, test = self.inputs
         kept = counts > 0.0
         machine.fit(cells[kept], self.labels[kept], sample_weight=counts[kept])
@@ -55,7 +55,7 @@ class Adult:
 
 
 def main() -> int:
-    """Statistic, print, write."""
+    """Measure the distances, print and write them."""
     chosen = options(__doc__, repeats=500, data="adult")
     adult = read(chosen.data)
     if adult is None:
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def rows_of(folder: Path) -> pl.DataFrame | None:
-    """The paper's 30,014 rows: the training file without missing values and without the top-coded capital gain."""
+    """Return the paper's 30,014 rows: the training file without missing values and top-coded capital gains."""
     file = folder / "adult" / "adult.csv"
     if not file.exists():
         return None
@@ -78,7 +78,7 @@ def rows_of(folder: Path) -> pl.DataFrame | None:
 
 
 def read(folder: Path, seed: int = 1) -> Adult | None:
-    """The rows, split 2 to 1 at random, in the cells of 14 attributes."""
+    """Split the rows 2 to 1 at random and count the cells of 14 attributes."""
     rows = rows_of(folder)
     if rows is None:
         return None
@@ -92,7 +92,7 @@ def read(folder: Path, seed: int = 1) -> Adult | None:
 
 
 def binned(rows: pl.DataFrame) -> Any:
-    """The numbers of the bins of the columns of numbers."""
+    """Return the bin number of each value of the numeric columns."""
     columns = []
     for name, bins in NUMBERS.items():
         values = rows[name].to_numpy()
@@ -102,7 +102,7 @@ def binned(rows: pl.DataFrame) -> Any:
 
 
 def measured(adult: Adult, setting: Setting, repeats: int) -> Row:
-    """Distances of sanitized counts, block by block."""
+    """Return the distances of sanitized counts, computed in blocks of repeats."""
     law, size, found = setting.law(), int(adult.counts.sum()), []
     with noise.insecure_bits(1):  # the same noise each time: a benchmark, not a release
         for start in range(0, repeats, BLOCK):

@@ -1,8 +1,8 @@
 """Liu's experiment on the Adult data, with cells that are declared and not taken from the data.
 
-3,072 cells of four attributes and the income, all of them released by `df.dp.group_by(...).count`, the empty ones too;
-a linear support vector machine is trained on each release. Run it from the root of the repository: ``python
-papers/liu_adult_declared.py --repeats 20``. It needs the data and scikit-learn, as liu_machines.py does.
+`df.dp.group_by(...).count` releases all 3,072 cells of four attributes and the income, including the empty ones; a
+linear support vector machine is trained on each release. Run it from the root of the repository: ``python -m
+papers.liu_adult_declared --repeats 20``. It needs the data and scikit-learn, as liu_machines.py does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEYS: dict[str, list[Any]] = {  # from the code book of the census, not from the
 
 
 def main() -> int:
-    """Statistic, print, write."""
+    """Measure the accuracy, print and write it."""
     chosen = options(__doc__, repeats=20, data="adult")
     rows = rows_of(chosen.data)
     if rows is None:
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def split(rows: pl.DataFrame, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Training and testing rows, with the two columns that are computed from a row alone."""
+    """Return training and testing rows, with two columns that are computed row by row."""
     decade = (pl.col("age") // 10).clip(1, 8).alias("age_decade")
     rows = rows.select(
         *(name for name in KEYS if name in rows.columns), decade, (pl.col("capital_gain") > 0).alias("gained")
@@ -61,7 +61,7 @@ def split(rows: pl.DataFrame, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame
 
 
 def measured(train: pl.DataFrame, test: pl.DataFrame, setting: Setting, repeats: int) -> Row:
-    """The accuracy of machines, each trained on a release of its own."""
+    """Return the mean accuracy of machines, each trained on a separate release."""
     with noise.insecure_bits(1):  # the same noise each time: a benchmark, not a release
         found = [accuracy(released(train, setting), test) for _ in range(repeats)]
     mean, spread = float(np.mean(found)), float(np.std(found))
@@ -70,7 +70,7 @@ def measured(train: pl.DataFrame, test: pl.DataFrame, setting: Setting, repeats:
 
 
 def released(train: pl.DataFrame, setting: Setting) -> pl.DataFrame:
-    """The cells and their counts, denoised as a group-by is by default."""
+    """Release the counts of the cells, with the default denoising of a group-by."""
     law = setting.law()
     price: dict[str, Any] = {"epsilon": setting.epsilon}
     if setting.noise != "Laplace":
@@ -81,7 +81,7 @@ def released(train: pl.DataFrame, setting: Setting) -> pl.DataFrame:
 
 
 def accuracy(cells: pl.DataFrame, test: pl.DataFrame) -> float:
-    """The share of testing rows that a machine gets right; without rich cells it says of nobody that they are rich."""
+    """Return the accuracy on the testing rows; if no rich cell has a positive count, predict that no one is rich."""
     kept = cells.filter(pl.col("count") > 0.0)
     if kept[LABEL].n_unique() < 2:
         return float((test[LABEL] != RICH).mean())
@@ -91,13 +91,13 @@ def accuracy(cells: pl.DataFrame, test: pl.DataFrame) -> float:
 
 
 def inputs(rows: pl.DataFrame) -> Any:
-    """A column of 0 and 1 for each declared key."""
+    """Return a column of 0 and 1 for each declared key."""
     columns = [(rows[name] == key).to_numpy() for name, keys in KEYS.items() if name != LABEL for key in keys]
     return np.stack(columns, axis=1).astype(np.float64)
 
 
 def chart(rows: list[Row]) -> object:
-    """Accuracy against epsilon, a line for each noise."""
+    """Draw accuracy against epsilon, a line for each noise."""
     import altair
 
     scale = altair.Scale(zero=False)

@@ -20,12 +20,12 @@ SHAPES = (2, 3, 4, 5, 6)
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 DELTAS = (0.01, 0.05, 0.1, 0.25)
 SENSITIVITIES = (1.0, 0.1, 0.05)
-STEPS = 12  # of Newton
-STEP = 2.0**-20  # draws of noise of scale 1 are rounded to it
+STEPS = 12  # number of Newton steps
+STEP = 2.0**-20  # noise of scale 1 is rounded to multiples of this
 
 
 def main() -> None:
-    """Compute, print, write."""
+    """Compute the bounds, print and write them."""
     chosen = options(__doc__, repeats=400_000)
     work = ((p, epsilon, chosen.repeats) for p, epsilon in product(SHAPES, EPSILONS))
     total = len(SHAPES) * len(EPSILONS)
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def bounds(p: int, epsilon: float, repeats: int) -> list[Row]:
-    """The bound for three statistics and for the first alone, at every delta."""
+    """Return the bound for three statistics and for the first alone, at every delta."""
     with noise.insecure_bits(p):
         law = dpf.GeneralizedGaussian(1.0 / STEP, 1.0 / STEP, STEP, p=p)
         drawn = np.abs(law.add_noise(np.zeros((len(SENSITIVITIES), repeats), dtype=np.int64)) * STEP)
@@ -59,14 +59,14 @@ def bounds(p: int, epsilon: float, repeats: int) -> list[Row]:
 
 
 def least_scales(drawn: Any, p: int, epsilon: float) -> Any:
-    """For each draw e / b the scale b at which the loss of Proposition 8 is epsilon; a smaller b loses more.
+    """Return, for each draw e / b, the scale b at which the loss of Proposition 8 is epsilon; a smaller b loses more.
 
     The loss is bounded by the sum over k of (abs(e_k) + Delta_k)^p - abs(e_k)^p, over b^p: the binomial sums of
-    equation 13, with Lemma 2's bound for Delta_p^p. With u = 1 / b it is a polynomial of u with positive coefficients,
-    so that its logarithm is convex in log u, and Newton's steps from the right never pass the root.
+    equation 13, with Lemma 2's bound for Delta_p^p. With u = 1 / b it is a polynomial in u with positive coefficients,
+    so its logarithm is convex in log u, and Newton's steps from the right never pass the root.
     """
     reach = np.reshape(SENSITIVITIES[: len(drawn)], (-1, 1))
-    u = np.full(drawn.shape[1], epsilon ** (1.0 / p) / reach.max())  # at most: the loss is at least (reach u)^p
+    u = np.full(drawn.shape[1], epsilon ** (1.0 / p) / reach.max())  # an upper bound: the loss is at least (reach u)^p
     for _ in range(STEPS):
         moved = drawn + reach * u
         powers = moved ** (p - 1)
@@ -77,7 +77,7 @@ def least_scales(drawn: Any, p: int, epsilon: float) -> Any:
 
 
 def chart(rows: list[Row]) -> object:
-    """A panel for each epsilon: b against p."""
+    """Draw a panel for each epsilon: b against p."""
     import altair
 
     named = [row | {"name": f"{row['delta']:g}"} for row in rows]

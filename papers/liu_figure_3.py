@@ -1,4 +1,4 @@
-"""Liu (2018), Figure 3: sigma of probabilistic over sigma of classical differential privacy, epsilon below 1.
+"""Liu (2018), Figure 3: sigma of probabilistic over sigma of classical differential privacy, for epsilon below 1.
 
 Run it from the root of the repository: ``python -m papers.liu_figure_3``.
 """
@@ -13,7 +13,7 @@ DELTAS = (1e-9, 1e-6, 1e-4, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.49)
 
 
 def main() -> None:
-    """Compute, print, write."""
+    """Compute the ratios, print and write them."""
     chosen = options(__doc__)
     rows = [compared(epsilon, delta) for delta in DELTAS for epsilon in EPSILONS]
     named = [row | {"column": f"delta {row['delta']:g}"} for row in rows]
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def compared(epsilon: float, delta: float) -> Row:
-    """Liu's sigma and the analytic one, over the classical one."""
+    """Return the ratios of Liu's sigma and of the analytic sigma to the classical one."""
     classical = dpf.classical_gaussian_sigma(epsilon, delta)
     pdp = dpf.probabilistic_gaussian_sigma(epsilon, delta) / classical
     return {
@@ -37,7 +37,7 @@ def compared(epsilon: float, delta: float) -> Row:
 
 
 def chart(rows: list[Row]) -> object:
-    """The ratio against epsilon, a line for each delta; Liu's and, for comparison, that of the analytic sigma."""
+    """Draw the ratio against epsilon, a line for each delta: for Liu's sigma and, for comparison, the analytic one."""
     import altair
 
     named = [row | {"name": f"{row['delta']:g}"} for row in rows]

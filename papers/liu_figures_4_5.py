@@ -16,14 +16,14 @@ from papers.reporting import WIDTH, Row, color, markdown, options, written
 
 EPSILONS = (0.1, 1.0, 2.0)
 DELTAS = (0.01, 0.05, 0.1, 0.2)
-CUTOFF = 1e-4  # tails are of interest where either probability is above it
+CUTOFF = 1e-4  # tails matter where either probability is above this
 POINTS = 20_000
-HIGHEST = 5.0  # of a chart
-THRESHOLD = 2 * float(ndtr(-np.sqrt(2.0)))  # 0.1573, of Proposition 12
+HIGHEST = 5.0  # largest value that the chart shows
+THRESHOLD = 2 * float(ndtr(-np.sqrt(2.0)))  # 0.1573, from Proposition 12
 
 
 def main() -> None:
-    """Compute, print, write."""
+    """Compute the curves, print and write them."""
     chosen = options(__doc__)
     curves = {case: curve(*case) for case in product(EPSILONS, DELTAS)}
     rows = [shape(*case, found) for case, found in curves.items()]
@@ -32,14 +32,14 @@ def main() -> None:
 
 
 def curve(epsilon: float, delta: float) -> dict[str, Any]:
-    """Both figures along abs(t): p1 over p2, and the epsilon2 over epsilon1 that makes the two tails equal.
+    """Return both figures along abs(t): p1 over p2, and epsilon2 over epsilon1 that makes the two tails equal.
 
     With z = -Phi^-1(delta / 2), Proposition 11 solved for epsilon is z / sigma + 1 / (2 sigma^2).
     """
     sigma, z = dpf.probabilistic_gaussian_sigma(epsilon, delta), -ndtri(delta / 2.0)
     distance = np.linspace(0.0, 40.0 / epsilon, POINTS)[1:]
     laplace, gauss = np.exp(-distance * epsilon), 2.0 * ndtr(-distance / sigma)
-    equal = distance / -ndtri(laplace / 2.0)  # the sigma with Laplace's tail at this distance
+    equal = distance / -ndtri(laplace / 2.0)  # the sigma at which the Gaussian tail equals Laplace's here
     matters = np.maximum(laplace, gauss) > CUTOFF
     ratio = laplace / np.maximum(gauss, 1e-300)
     cost = (z / equal + 0.5 / equal**2) / epsilon
@@ -47,7 +47,7 @@ def curve(epsilon: float, delta: float) -> dict[str, Any]:
 
 
 def shape(epsilon: float, delta: float, found: dict[str, Any]) -> Row:
-    """Where the ratio of the tails is least, where it is back at 1, and how probable Laplace noise beyond that is."""
+    """Return where the ratio of the tails is least, where it returns to 1, and Laplace's tail probability there."""
     ratio, distance = found["tails"], found["distance"]
     lowest = int(np.argmin(ratio))
     back = lowest + int(np.argmax(ratio[lowest:] >= 1.0))
@@ -65,7 +65,7 @@ def shape(epsilon: float, delta: float, found: dict[str, Any]) -> Row:
 
 
 def points(curves: dict[tuple[float, float], dict[str, Any]]) -> list[Row]:
-    """Some points of each curve."""
+    """Return some points of each curve."""
     return [
         {"epsilon": epsilon, "delta": delta, "t": float(found["distance"][at] * epsilon)}
         | {"matters": bool(found["matters"][at]), "tails": float(found["tails"][at]), "cost": float(found["cost"][at])}
@@ -75,7 +75,7 @@ def points(curves: dict[tuple[float, float], dict[str, Any]]) -> list[Row]:
 
 
 def chart(points: list[Row]) -> object:
-    """A row for each figure, a panel for each epsilon; lines are dim where neither tail is above 1e-4."""
+    """Draw a row for each figure, a panel for each epsilon; lines are dim where neither tail is above 1e-4."""
     import altair
 
     named = [point | {"delta": f"{point['delta']:g}"} for point in points]
@@ -88,7 +88,7 @@ def chart(points: list[Row]) -> object:
 
 
 def lines(points: list[Row], epsilon: float, field: str, title: str) -> object:
-    """One panel."""
+    """Draw one panel."""
     import altair
 
     shown = [point for point in points if point["epsilon"] == epsilon and point[field] <= HIGHEST]

@@ -16,11 +16,11 @@ from papers.counts import SETTINGS, Setting, bounded, chart, summed_up, table
 from papers.liu_adult import Adult, read
 from papers.reporting import Row, markdown, options, pivoted, progress, written
 
-RADIAL = 0.05  # the delta at which one radial machine is trained too: they are slow
+RADIAL = 0.05  # the delta at which a radial machine is also trained; these machines are slow
 
 
 def main() -> int:
-    """Statistic, print, write."""
+    """Measure the accuracy, print and write it."""
     chosen = options(__doc__, repeats=20, data="adult")
     adult = read(chosen.data)
     if adult is None:
@@ -38,31 +38,31 @@ def main() -> int:
 
 
 def at_radial(row: Row) -> bool:
-    """Whether a row's price is one at which a radial machine is trained."""
+    """Return whether a radial machine is trained at the epsilon and delta of this row."""
     return bool(row["noise"] == "Laplace" or row["delta"] == RADIAL)
 
 
 def measured(adult: Adult, setting: Setting, repeats: int) -> Row:
-    """The accuracy of linear machines, each trained on counts of its own."""
+    """Return the mean accuracy of linear machines, each trained on newly drawn counts."""
     with noise.insecure_bits(1):  # the same noise each time: a benchmark, not a release
         found = [adult.accuracy(linear(), sanitized(adult, setting)) for _ in range(repeats)]
     return summed_up(setting, {"accuracy": np.array(found)})
 
 
 def radially(adult: Adult, setting: Setting) -> Row:
-    """The accuracy of one radial machine."""
+    """Return the accuracy of one radial machine."""
     with noise.insecure_bits(1):
         accuracy = adult.accuracy(radial(), sanitized(adult, setting))
     return {"epsilon": setting.epsilon, "noise": setting.noise, "accuracy": accuracy}
 
 
 def sanitized(adult: Adult, setting: Setting) -> Any:
-    """Noisy counts, bounded and scaled as in the paper."""
+    """Return noisy counts, clipped and scaled as in the paper."""
     return bounded(setting.law().add_noise(adult.counts).astype(np.float64), int(adult.counts.sum()))
 
 
 def controlled(adult: Adult) -> list[Row]:
-    """Accuracies without noise, and with weights that know nothing of the counts."""
+    """Return accuracies without noise, and with weights that do not depend on the counts."""
     exact = adult.counts.astype(np.float64)
     uniform, half = np.ones_like(exact), np.random.default_rng(1).random(exact.size) < 0.5
     cases = {"the counts themselves": exact, "every nonempty cell counted once": uniform}
@@ -76,14 +76,14 @@ def controlled(adult: Adult) -> list[Row]:
 
 
 def linear() -> Any:
-    """A linear support vector machine."""
+    """Return a linear support vector machine."""
     from sklearn.svm import LinearSVC
 
     return LinearSVC()
 
 
 def radial() -> Any:
-    """The default of e1071's `svm`: a radial kernel with gamma one over the number of features, cost 1."""
+    """Return the default of e1071's `svm`: a radial kernel with gamma one over the number of features, cost 1."""
     from sklearn.svm import SVC
 
     return SVC(gamma="auto", cache_size=500)

@@ -22,13 +22,13 @@ from papers.reporting import Row, markdown, options, progress, written
 
 @dataclass(frozen=True)
 class Table:
-    """A table of records, six binary columns, and the levels that every column may have."""
+    """A table of records with six binary columns, and the two levels of every column."""
 
     records: pl.DataFrame
     levels: tuple[Any, Any]
 
     def released(self, setting: Setting) -> Any:
-        """The noisy counts of the 64 cells, by a release of their own."""
+        """Return the noisy counts of the 64 cells from a new release."""
         columns = self.records.columns
         kind = {} if setting.noise == "Laplace" else {"delta": setting.delta, "mechanism": self._mechanism(setting)}
         ledger = dpf.Ledger(epsilon=setting.epsilon, delta=kind.get("delta", 0.0), accounting="basic")
@@ -40,7 +40,7 @@ class Table:
         return lambda sensitivity, loss: law
 
     def truth(self) -> Any:
-        """The counts themselves, in the order of the releases."""
+        """Return the true counts, in the order of the releases."""
         index = sum(
             (self.records[column] == self.levels[1]).to_numpy().astype(int) << (5 - place)
             for place, column in enumerate(self.records.columns)
@@ -49,7 +49,7 @@ class Table:
 
 
 def main() -> int:
-    """Statistic both tables, print, write."""
+    """Measure both tables, print and write the results."""
     chosen = options(__doc__, repeats=500, data="barley_mildew and czech_autoworkers")
     for name, table_of in (("mildew", mildew), ("czech", czech)):
         found = table_of(chosen.data)
@@ -63,22 +63,22 @@ def main() -> int:
 
 
 def mildew(folder: Path) -> Table | None:
-    """70 strands of barley powder mildew, alleles at six loci."""
+    """Return 70 strands of barley powder mildew: alleles at six loci."""
     return read(folder / "barley_mildew" / "records.csv", (1, 2))
 
 
 def czech(folder: Path) -> Table | None:
-    """1,841 workers of a car factory, six risk factors."""
+    """Return 1,841 workers of a car factory: six risk factors."""
     return read(folder / "czech_autoworkers" / "records.csv", ("n", "y"))
 
 
 def read(file: Path, levels: tuple[Any, Any]) -> Table | None:
-    """The records without their running number."""
+    """Return the records without the column of running numbers."""
     return Table(pl.read_csv(file)[:, 1:], levels) if file.exists() else None
 
 
 def measured(records: Table, setting: Setting, repeats: int) -> list[Row]:
-    """Distances of the releases, and of continuous noise as in the paper."""
+    """Return the distances of the releases, and of continuous noise as in the paper."""
     truth, rows = records.truth(), []
     size = int(truth.sum())
     with noise.insecure_bits(1):  # the same noise each time: a benchmark, not a release
@@ -94,12 +94,12 @@ FIELDS = {"l1": "l1 distance", "kl": "KL divergence"}
 
 
 def integers(rows: list[Row]) -> list[Row]:
-    """The releases alone, without the continuous noise."""
+    """Return the rows of the releases, without those of continuous noise."""
     return [row for row in rows if row["kind"] == "integers"]
 
 
 def said(rows: list[Row]) -> str:
-    """A table for each distance and kind of noise."""
+    """Return a table for each distance and kind of noise."""
     kinds = {"integers": "releases by df.dp", "continuous": "continuous noise, as in the paper"}
     return "\n\n".join(
         f"{title}, {words}:\n\n" + markdown(table([row for row in rows if row["kind"] == kind], field))

@@ -1,4 +1,4 @@
-"""What the reproductions share: a command line, progress, a table as CSV and Markdown, a chart as PNG."""
+"""Functions that the reproductions share: a command line, progress, tables as CSV and Markdown, charts as PNG."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 import dpframe as dpf
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-CONDITION = 0.5  # an epsilon within the classical formula's condition
-ON_BOTH_PAGES = {"name": "viridis", "extent": [0.3, 0.85]}  # its ends are lost on dark and on light pages
+CONDITION = 0.5  # an epsilon for which the classical formula is proven
+ON_BOTH_PAGES = {"name": "viridis", "extent": [0.3, 0.85]}  # the ends are hard to see on dark or light pages
 WIDTH, HEIGHT = 240, 180
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 def options(description: str | None, repeats: int | None = None, data: str | None = None) -> argparse.Namespace:
-    """The command line of a script: --out, and where they mean something --repeats and --data."""
+    """Parse the command line of a script: --out and, where they apply, --repeats and --data."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--out", type=Path, default=Path("papers_output"), help="the folder for the table and the chart"
@@ -36,14 +36,14 @@ def options(description: str | None, repeats: int | None = None, data: str | Non
 
 
 def progress(work: Iterable[Any], total: int) -> Iterator[Any]:
-    """The same things, counted on the error stream as they are done."""
+    """Yield the items of `work`, and print to stderr how many are done."""
     for number, one in enumerate(work, start=1):
         yield one
         print(f"\r{number} of {total}", end="\n" if number == total else "", file=sys.stderr, flush=True)
 
 
 def classical_sigma(epsilon: float, delta: float) -> float:
-    """sqrt(2 ln(1.25 / delta)) / epsilon, also where epsilon >= 1, which the papers use and the theorem does not cover.
+    """Return sqrt(2 ln(1.25 / delta)) / epsilon, which the papers also use for epsilon >= 1, outside of the theorem.
 
     `dpf.classical_gaussian_sigma` refuses such an epsilon. The formula is proportional to 1 / epsilon.
     """
@@ -53,7 +53,7 @@ def classical_sigma(epsilon: float, delta: float) -> float:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Rows as a table of Markdown: words to the left, numbers to the right."""
+    """Return rows as a Markdown table: text is left-aligned, numbers are right-aligned."""
     names = list(rows[0])
     marks = ["---:" if all(isinstance(row[name], (int, float)) for row in rows) else "---" for name in names]
     lines = ["| " + " | ".join(names) + " |", "|" + "|".join(marks) + "|"]
@@ -62,14 +62,14 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def shown(value: Any, digits: int = 4) -> str:
-    """A number to four digits, or as many as are asked for, and large ones whole; anything else as it is."""
+    """Format a number to `digits` significant digits, large ones as whole numbers; return other values as text."""
     if isinstance(value, float):
         return f"{value:,.0f}" if 10**digits / 10 <= abs(value) < 1e9 else f"{value:.{digits}g}"
     return str(value)
 
 
 def pivoted(rows: Iterable[Row], index: Sequence[str], column: str, value: str) -> list[Row]:
-    """One row for each value of `index`, one column for each value of `column`."""
+    """Return one row for each value of `index`, one column for each value of `column`."""
     found: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(row[name] for name in index)
@@ -93,7 +93,7 @@ def written(name: str, rows: Sequence[Row], summary: str, chart: Any, folder: Pa
 
 
 def smaller(png: bytes) -> bytes:
-    """The same picture, packed as tightly as zlib can."""
+    """Return the same picture, compressed as much as zlib can."""
     start, pixels, kept = len(PNG), b"", []
     while start < len(png):
         (size,), kind = struct.unpack(">I", png[start : start + 4]), png[start + 4 : start + 8]
@@ -101,17 +101,17 @@ def smaller(png: bytes) -> bytes:
         pixels, kept = (pixels + content, kept) if kind == b"IDAT" else (pixels, [*kept, (kind, content)])
         start += size + 12
     packed = (b"IDAT", zlib.compress(zlib.decompress(pixels), 9))
-    return PNG + b"".join(map(chunk, [*kept[:-1], packed, kept[-1]]))  # IEND is the last
+    return PNG + b"".join(map(chunk, [*kept[:-1], packed, kept[-1]]))  # IEND is the last chunk
 
 
 def chunk(kind_and_content: tuple[bytes, bytes]) -> bytes:
-    """A chunk of a PNG file: its size, kind, content and checksum."""
+    """Return a chunk of a PNG file: its size, kind, content and checksum."""
     body = b"".join(kind_and_content)
     return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
 
 
 def panel(rows: Sequence[Row], x: Any, y: Any, color: Any, title: str) -> Any:
-    """Lines with points; `x`, `y` and `color` are Altair's encodings."""
+    """Draw lines with points; `x`, `y` and `color` are Altair's encodings."""
     import altair
 
     return (
@@ -123,7 +123,7 @@ def panel(rows: Sequence[Row], x: Any, y: Any, color: Any, title: str) -> Any:
 
 
 def logarithmic(field: str, title: str, channel: str = "y") -> Any:
-    """A logarithmic axis."""
+    """Return a logarithmic axis."""
     import altair
 
     scale, axis = altair.Scale(type="log"), altair.Axis(tickCount=5, format=",~g", grid=False)
@@ -131,9 +131,9 @@ def logarithmic(field: str, title: str, channel: str = "y") -> Any:
 
 
 def color(field: str, title: str | None = None) -> Any:
-    """A color for each name or number, in the order of the rows."""
+    """Return a color scale, with one color for each name or number in the order of the rows."""
     import altair
 
-    if title in ("delta", "epsilon"):  # numbers in an order
+    if title in ("delta", "epsilon"):  # ordered numbers
         return altair.Color(f"{field}:O", sort=None, title=title, scale=altair.Scale(scheme=ON_BOTH_PAGES))
     return altair.Color(f"{field}:N", sort=None, title=title)
