@@ -1,7 +1,7 @@
-"""A table of Dask: its workers add up their own partitions, and noisy totals alone come back.
+"""Release a private table from Dask: workers add up their own partitions, and only noisy totals come back.
 
-Run it with ``python examples/dask_release.py FOLDER``; it wants ``pip install dpframe[dask] statsmodels``. The table is
-real: outpatient visits of 20,190 person-years in the RAND Health Insurance Experiment, which statsmodels ships.
+Run it with ``python examples/dask_release.py FOLDER``; it needs ``pip install dpframe[dask] statsmodels``. The data
+are real: outpatient visits of 20,190 person-years in the RAND Health Insurance Experiment, shipped with statsmodels.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ HEALTH = {"hlthg": "good", "hlthf": "fair", "hlthp": "poor"}
 
 
 def main(folder: Path) -> Any:
-    """Ask for person-years and mean visits by health, and for a histogram of visits."""
+    """Release person-years and mean visits by health, and a histogram of visits."""
     visits = dd.read_parquet(written(folder))
-    with dpf.Ledger(epsilon=1.0) as ledger:  # a row is protected: a year of a person
+    with dpf.Ledger(epsilon=1.0) as ledger:  # each row is protected: one year of one person
         by_health = visits.dp.group_by("health", keys=["excellent", *HEALTH.values()]).agg(
             years=dpf.count(), mean_visits=dpf.mean("visits", bounds=(0, 20)), epsilon=0.5
         )
@@ -33,7 +33,7 @@ def main(folder: Path) -> Any:
 
 
 def written(folder: Path) -> Path:
-    """The table in four files, as a pipeline may have left it."""
+    """Write the table to four files, as a data pipeline might, and return their folder."""
     table = sm.datasets.randhie.load_pandas().data
     health = table[list(HEALTH)].rename(columns=HEALTH).idxmax(axis=1)
     table = table.assign(visits=table["mdvis"], health=health.where(table[list(HEALTH)].sum(axis=1) > 0, "excellent"))

@@ -1,4 +1,4 @@
-"""The tour: private statistics of a real survey, what they cost, how accurate they are, and a refusal.
+"""A tour of dpframe: private statistics of a real survey, their cost, their accuracy, and a refused query.
 
 Run it with ``python3.11 dev.py demo``, or with ``python examples/demo.py`` where dpframe[plot], pandas and
 statsmodels are installed.
@@ -24,7 +24,7 @@ RELIGIOUS = {1.0: "not", 2.0: "mildly", 3.0: "fairly", 4.0: "strongly"}
 
 
 def main() -> None:
-    """Load, preview, release, look at the ledger, be refused."""
+    """Load the data, preview a release, release statistics, look at the ledger, and trigger a refusal."""
     survey = load()
     ledger = dpf.Ledger(epsilon=1.0)
     heading("2. A ledger: who is protected, and how much may be spent on them")
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def load() -> pd.DataFrame:
-    """The survey, with words in place of codes: one row for each person."""
+    """Load the survey, one row per person, and replace numeric codes by readable labels."""
     survey = sm.datasets.fair.load_pandas().data
     survey["religious"] = survey["religious"].map(RELIGIOUS)
     survey["had_affair"] = survey["affairs"] > 0
@@ -82,7 +82,7 @@ def load() -> pd.DataFrame:
 
 
 def show_histogram(survey: pd.DataFrame, ages: pd.DataFrame) -> None:
-    """The private histogram beside the true one."""
+    """Print the private histogram next to the true one."""
     heading("4. A private histogram of age")
     true, _ = np.histogram(survey["age"], bins=AGES)
     print(ages.to_string(index=False))
@@ -94,7 +94,7 @@ def show_histogram(survey: pd.DataFrame, ages: pd.DataFrame) -> None:
 
 
 def show_groups(survey: pd.DataFrame, groups: pd.DataFrame) -> None:
-    """Three private statistics of each group beside the true ones."""
+    """Print three private statistics of each group next to the true ones."""
     heading("5. A private group-by: a count, a sum and a mean for each group, at one cost")
     shown = ["religious", "n", "n_error", "children", "children_error", "had_affair", "had_affair_error"]
     print(groups[shown].round(3).to_string(index=False))
@@ -111,7 +111,7 @@ def show_groups(survey: pd.DataFrame, groups: pd.DataFrame) -> None:
 
 
 def show_grid(survey: pd.DataFrame, grid: pd.DataFrame) -> None:
-    """The two-dimensional histogram as a table."""
+    """Print the two-dimensional histogram as a table."""
     heading("6. A private histogram in two dimensions: age (down) and years married (across)")
     counts = grid.dp.to_numpy("count")
     labels = [f"{low} to {high}" for low, high in pairwise(YEARS)]
@@ -124,7 +124,7 @@ def show_grid(survey: pd.DataFrame, grid: pd.DataFrame) -> None:
 
 
 def explain(released: pd.DataFrame) -> None:
-    """What the release cost and what it protects, from its provenance."""
+    """Print the cost of a release and its noise, from its provenance."""
     facts = released.dp.provenance
     noises = sorted({part["noise"] for part in facts["statistics"]})
     print(f"It cost epsilon {facts['cost']['epsilon']:g}, for all {len(released)} rows of this table together.")
@@ -134,7 +134,7 @@ def explain(released: pd.DataFrame) -> None:
 
 
 def compare(released: pd.DataFrame, name: str, true: ArrayLike, cells: str, *, noisy: str) -> None:
-    """The true values, which only public data allow to show, and how often the interval holds them."""
+    """Compare with the true values, which is fine only for public data, and count how often the interval holds them."""
     true = np.asarray(true, dtype=float)
     inside = np.abs(released[noisy] - true) <= released[f"{name}_error"]
     if len(true) < 10:
@@ -153,7 +153,7 @@ def draw(plots: dict[str, Any]) -> None:
 
 
 def heading(words: str) -> None:
-    """A line that starts a chapter."""
+    """Print the heading of a section."""
     print(f"\n{words}\n{'=' * len(words)}")
 
 

@@ -1,4 +1,4 @@
-"""A Polars LazyFrame: the file is scanned, only the columns that the question needs are read.
+"""Private statistics of a Polars LazyFrame: dpframe scans the file and reads only the columns that it needs.
 
 Run it with ``python examples/lazy.py FOLDER``.
 """
@@ -18,10 +18,10 @@ MONTHS = pl.date_range(date(2026, 1, 1), date(2027, 1, 1), "1mo", eager=True).to
 
 
 def main(folder: Path) -> pl.DataFrame:
-    """Ask for the rides of each month, and for their mean length by kind of bike."""
+    """Release the number of rides of each month, and their mean length by kind of bike."""
     path = folder / "rides.parquet"
     made_up_rides().write_parquet(path)
-    rides = pl.scan_parquet(path).filter(pl.col("minutes") > 0)  # row by row: the same filter for everyone
+    rides = pl.scan_parquet(path).filter(pl.col("minutes") > 0)  # safe: a fixed filter that looks at each row alone
 
     unit = dpf.PrivacyUnit(column="rider", max_rows=4, max_groups=6)
     with dpf.Ledger(epsilon=2.0, unit=unit) as ledger:
@@ -36,7 +36,7 @@ def main(folder: Path) -> pl.DataFrame:
 
 
 def made_up_rides(size: int = 20_000) -> pl.DataFrame:
-    """Rows to try it with."""
+    """Make up rides to try the example with."""
     random = np.random.default_rng(0)
     days = np.datetime64("2026-01-01") + random.integers(0, 365, size).astype("timedelta64[D]")
     return pl.DataFrame(

@@ -1,10 +1,10 @@
-"""A client that reports every day for a month, and what a server makes of the reports.
+"""A client that reports every day for a month, and the server's estimates from the reports.
 
     python examples/rappor_client.py
 
-The client keeps a secret and, for each month, the permanent bits of the value that it had at its first report of the
-month. It never looks at another value of that month again. Whoever sees all thirty reports learns these bits at most,
-and they are private by themselves: epsilon 2 for the month, however many reports there are.
+The client keeps a secret. At its first report of a month it looks at the value and stores permanent noisy bits of
+it; for the rest of that month it uses only these bits. Someone who sees all thirty reports learns at most these
+bits, and they are private: epsilon 2 for the month, no matter how many reports there are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ METHOD = dpf.local.Rappor.for_epsilon(["news", "mail", "maps", "films"], epsilon
 
 
 class Client:
-    """One person's device. Its state never leaves it; what it sends are reports."""
+    """The device of one person. Its state stays on the device; it sends only reports."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,18 +30,18 @@ class Client:
             path.write_text(json.dumps({"secret": secrets.token_hex(32), "kept": {}}))
 
     def report(self, home: str, month: str) -> str:
-        """Today's report. Only at the first one of a month the value is looked at."""
+        """Return today's report. The true value is read only for the first report of a month."""
         state = json.loads(self.path.read_text())
         if month not in state["kept"]:
             secret = bytes.fromhex(state["secret"])
             bits = METHOD.memoize(pl.Series("home", [home]), secret=secret, people=["me"], period=month)
             state["kept"][month] = bits[0]
-            self.path.write_text(json.dumps(state))  # before anything is sent
+            self.path.write_text(json.dumps(state))  # save before anything is sent
         return str(METHOD.report(pl.Series("home", [state["kept"][month]]))[0])
 
 
 def main() -> None:
-    """A month of a hundred clients."""
+    """Simulate a month of one hundred clients."""
     folder = Path(tempfile.mkdtemp())
     homes = ["news"] * 60 + ["mail"] * 30 + ["maps"] * 10
     clients = [Client(folder / f"{place}.json") for place in range(len(homes))]

@@ -1,7 +1,7 @@
-"""A table of Apache Spark: executors add up their own rows, and noisy totals alone come back.
+"""Release a private table from Apache Spark: executors add up their own rows, and only noisy totals come back.
 
-Run it with ``python examples/spark_release.py FOLDER``; it wants ``pip install dpframe[spark]`` and Java 17. On a
-cluster, dpframe must be installed on the executors too; see docs/reference/engines.md for the settings.
+Run it with ``python examples/spark_release.py FOLDER``; it needs ``pip install dpframe[spark]`` and Java 17. On a
+cluster, install dpframe on the executors too; docs/reference/engines.md lists the settings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BIKES = ["city", "cargo", "electric"]
 
 
 def main(folder: Path) -> Any:
-    """Start Spark, ask, and stop it."""
+    """Start Spark, release the statistics, and stop Spark."""
     missing = what_is_missing()
     if missing:
         print(f"No epsilon is spent: {missing}.")
@@ -35,10 +35,10 @@ def main(folder: Path) -> Any:
 
 
 def asked(spark: Any, folder: Path) -> Any:
-    """The number and the mean length of rides, by kind of bike."""
+    """Release the number and the mean length of rides by kind of bike."""
     path = folder / "spark_rides.parquet"
     made_up_rides().write_parquet(path)
-    rides = spark.read.parquet(str(path)).where("minutes > 0")  # row by row: the same filter for everyone
+    rides = spark.read.parquet(str(path)).where("minutes > 0")  # safe: a fixed filter that looks at each row alone
     unit = dpf.PrivacyUnit(column="rider", max_rows=6, max_groups=3)
     with dpf.Ledger(epsilon=2.0, unit=unit) as ledger:
         lengths = (
@@ -52,7 +52,7 @@ def asked(spark: Any, folder: Path) -> Any:
 
 
 def what_is_missing() -> str:
-    """Why this cannot run here, or nothing."""
+    """Return what is missing to run this example, or an empty string."""
     for module in ("pyspark", "pandas"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed (pip install dpframe[spark])"
@@ -62,13 +62,13 @@ def what_is_missing() -> str:
 
 
 def session() -> Any:
-    """A session of two threads in this process; on a cluster, the one that is there."""
+    """Start a Spark session with two threads in this process; on a cluster, use the existing session."""
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the executors' Python, which has dpframe
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the executors need a Python that has dpframe
     settings = {
-        "spark.ui.enabled": "false",  # it shows numbers of rows
-        "spark.io.encryption.enabled": "true",  # rows in shuffles
+        "spark.ui.enabled": "false",  # the Spark UI shows row counts
+        "spark.io.encryption.enabled": "true",  # encrypts rows that a shuffle writes to disk
         "spark.sql.shuffle.partitions": "4",
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
     }
@@ -79,7 +79,7 @@ def session() -> Any:
 
 
 def made_up_rides(size: int = 20_000) -> pl.DataFrame:
-    """Rows to try it with."""
+    """Make up rides to try the example with."""
     random = np.random.default_rng(0)
     return pl.DataFrame(
         {

@@ -1,8 +1,8 @@
-"""A private heat map of taxi pick-ups: counts for each junction of a city, denoised along its roads.
+"""A private heat map of taxi pick-ups: a count for each junction of a city, denoised along the roads.
 
-After section 5.3 of Balle and Wang (ICML 2018). Run it with ``python examples/taxi.py FOLDER --maps``; ``--repeats 12
---epsilons 0.1 0.5 1 2 5 10`` measures the figures of docs/assurance/taxi.md. It reads the New York City sample in
-``../shared/data`` where that is there, and otherwise makes up a small town.
+It follows section 5.3 of Balle and Wang (ICML 2018). Run it with ``python examples/taxi.py FOLDER --maps``.
+``--repeats 12 --epsilons 0.1 0.5 1 2 5 10`` measures the figures of docs/assurance/taxi.md. The example reads the New
+York City sample from ``../shared/data``; without it, it makes up a small town.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import polars as pl
 import dpframe as dpf
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-UNIT = dpf.PrivacyUnit(column="driver_id", max_rows=5)  # the counts of a driver have an l2 norm of at most 5
+UNIT = dpf.PrivacyUnit(column="driver_id", max_rows=5)  # so one driver's counts have an l2 norm of at most 5
 DELTA = 1e-6
-BUSIEST = 10  # the hour of the sample with most trips
+BUSIEST = 10  # the busiest hour of the sample
 NAMES = ("noisy", "james-stein", "soft-threshold", "wavelets", "trend filter", "auto, no graph", "auto")
 SHOWN = ("true", "noisy", "wavelets", "trend filter", "auto")
 
 
 @dataclass(frozen=True)
 class City:
-    """Where its junctions are, which of them roads join, and what is known of its trips."""
+    """A city: its junctions, the roads between them, and its taxi trips."""
 
     name: str
-    junctions: pl.DataFrame  # junction, x, y
-    roads: pl.DataFrame  # u, v
-    trips: pl.DataFrame  # driver_id, pickup_junction, hour
+    junctions: pl.DataFrame  # columns: junction, x, y
+    roads: pl.DataFrame  # columns: u, v (the junctions at both ends)
+    trips: pl.DataFrame  # columns: driver_id, pickup_junction, hour
 
     @property
     def keys(self) -> list[int]:
@@ -42,7 +42,7 @@ class City:
 
 
 def main() -> None:
-    """Draw maps for one epsilon, and print the errors for each."""
+    """Print the errors at each epsilon and, with --maps, draw the maps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("."), help="where the maps are written")
     parser.add_argument("--repeats", type=int, default=1, help="releases whose errors are averaged")
@@ -67,14 +67,14 @@ def main() -> None:
 
 
 def released(city: City, trips: pl.DataFrame, epsilon: float) -> pl.DataFrame:
-    """The private map: a count for each junction, denoised along the roads at no further cost."""
+    """Release the private map: a count for each junction, denoised along the roads at no extra cost."""
     ledger = dpf.Ledger(epsilon=epsilon, delta=DELTA, unit=UNIT)
     with ledger:
         return trips.dp.group_by("pickup_junction", keys=city.keys).count(graph=city.roads, epsilon=epsilon)
 
 
 def estimates(city: City, trips: pl.DataFrame, epsilon: float) -> dict[str, Any]:
-    """The same noisy counts, denoised in several ways."""
+    """Return the same noisy counts, denoised in several ways."""
     result = released(city, trips, epsilon)
     noise = dpf.Gaussian.calibrate(sensitivity=UNIT.max_rows, epsilon=epsilon, delta=DELTA)
     noisy = result["count_noisy"].to_numpy()
@@ -92,14 +92,14 @@ def estimates(city: City, trips: pl.DataFrame, epsilon: float) -> dict[str, Any]
 
 
 def true_counts(city: City, trips: pl.DataFrame) -> Any:
-    """What no one but the owner of the rows may see; here to measure errors."""
+    """Return the true counts. They are not private and serve only to measure errors."""
     counts = trips.group_by("pickup_junction").agg(pl.len())
     keys = pl.DataFrame({"pickup_junction": city.keys})
     return keys.join(counts, on="pickup_junction", how="left", maintain_order="left")["len"].fill_null(0).to_numpy()
 
 
 def measured(city: City, trips: pl.DataFrame, epsilons: list[float], repeats: int) -> list[dict[str, Any]]:
-    """Root mean squared errors over the junctions: their mean and standard deviation over releases."""
+    """Return root mean squared errors over the junctions: their mean and standard deviation over the releases."""
     truth = true_counts(city, trips)
     rows = []
     for epsilon in epsilons:
@@ -115,7 +115,7 @@ def measured(city: City, trips: pl.DataFrame, epsilons: list[float], repeats: in
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """A line for each epsilon."""
+    """Return a Markdown table with a row for each epsilon."""
     lines = ["| epsilon | " + " | ".join(NAMES) + " |", "|---:|" + "---:|" * len(NAMES)]
     for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
         figures = [f"{row['rmse']:.2f} +- {row['spread']:.2f}" for row in rows if row["epsilon"] == epsilon]
@@ -124,12 +124,12 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def rmse(values: Any, truth: Any) -> float:
-    """The root mean squared error over the junctions."""
+    """Return the root mean squared error over the junctions."""
     return float(np.sqrt(np.square(values - truth).mean()))
 
 
 def sampled(folder: Path) -> City | None:
-    """Manhattan and 10,000 trips of one Sunday, where the files are."""
+    """Load Manhattan and 10,000 trips of one Sunday, or return None if the files are missing."""
     graph = folder / "manhattan_graph"
     trips = folder / "nyc_taxi_2013" / "trips.csv"
     if not (graph.exists() and trips.exists()):
@@ -142,7 +142,7 @@ def sampled(folder: Path) -> City | None:
 
 
 def made_up_city(height: int = 30, width: int = 12, trips: int = 2_000) -> City:
-    """A town of blocks with a busy centre and a station."""
+    """Make up a town with a grid of roads, a busy center and a station."""
     random = np.random.default_rng(1)
     y, x = np.divmod(np.arange(height * width), width)
     junctions = pl.DataFrame({"junction": np.arange(height * width), "x": x / width, "y": y / height})
@@ -164,12 +164,12 @@ def made_up_city(height: int = 30, width: int = 12, trips: int = 2_000) -> City:
 
 
 def busiest_hour(city: City) -> pl.DataFrame:
-    """The trips of one hour."""
+    """Return the trips of the busiest hour."""
     return city.trips.filter(pl.col("hour") == BUSIEST)
 
 
 def made_up_hour(city: City, volume: int) -> pl.DataFrame:
-    """An hour of so many pick-ups: each is one of the sample, of any hour, moved by up to three junctions."""
+    """Make up an hour with `volume` pick-ups: draw trips of all hours, then move each by up to three junctions."""
     random = np.random.default_rng(volume)
     ends = np.array(city.roads.rows() + [(v, u) for u, v in city.roads.rows()] + [(key, key) for key in city.keys])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
@@ -177,11 +177,11 @@ def made_up_hour(city: City, volume: int) -> pl.DataFrame:
     at = random.choice(city.trips["pickup_junction"].to_numpy(), volume)
     for _ in range(3):
         at = ends[first[at] + random.integers(0, degrees[at]), 1]
-    return pl.DataFrame({"driver_id": np.arange(volume) // 3, "pickup_junction": at})  # three trips a driver
+    return pl.DataFrame({"driver_id": np.arange(volume) // 3, "pickup_junction": at})  # three trips per driver
 
 
 def draw(city: City, trips: pl.DataFrame, epsilon: float, path: Path) -> None:
-    """Maps side by side, from one release: the true counts, the noisy ones, and three ways to denoise them."""
+    """Draw maps of one release: the true counts, the noisy counts, and three ways to denoise them."""
     found = {"true": true_counts(city, trips)} | estimates(city, trips, epsilon)
     columns = {name: np.round(found[name], 2) for name in SHOWN}
     maps(city.junctions.select("junction", "x", "y").with_columns(**columns), city.roads, epsilon).save(path)
@@ -189,7 +189,7 @@ def draw(city: City, trips: pl.DataFrame, epsilon: float, path: Path) -> None:
 
 
 def maps(junctions: pl.DataFrame, roads: pl.DataFrame, epsilon: float) -> Any:
-    """The maps of the columns of `junctions` that are named in `SHOWN`."""
+    """Return a map for each column of `junctions` that `SHOWN` names."""
     import altair
 
     truth = junctions["true"].to_numpy()
@@ -213,7 +213,7 @@ def maps(junctions: pl.DataFrame, roads: pl.DataFrame, epsilon: float) -> Any:
     words = f"Pick-ups in one hour, epsilon {epsilon:g}, delta {DELTA:g}; root mean squared error by map"
     together = altair.hconcat(*charts, spacing=4, title=words)
     shown = {f"map{place}": junctions[name].clip(0.0, top).round(1) for place, name in enumerate(SHOWN)}
-    together.datasets = {  # once for all maps
+    together.datasets = {  # shared by all maps
         "roads": ends.select("x", "y", x2="x_right", y2="y_right").to_dicts(),
         "junctions": places.with_columns(**shown).sort("map0", "junction").to_dicts(),
     }
@@ -221,7 +221,7 @@ def maps(junctions: pl.DataFrame, roads: pl.DataFrame, epsilon: float) -> Any:
 
 
 def chart_of_errors(rows: list[dict[str, Any]]) -> Any:
-    """The error against epsilon, for each way to denoise and each hour."""
+    """Return a chart of the error against epsilon, for each way to denoise and each hour."""
     import altair
 
     chart = (

@@ -1,6 +1,6 @@
-"""A weekly job: one ledger for the year, an equal share of it every week, files that carry their provenance.
+"""A weekly job: one ledger for the year, an equal share of it every week, and files that carry their provenance.
 
-The ledger is a file, so that a job that starts anew every week goes on with what is left. Run it with
+The ledger is a file. The job starts anew every week and continues with the budget that is left. Run it with
 ``python examples/weekly.py FOLDER``.
 """
 
@@ -21,7 +21,7 @@ PATIENTS = dpf.PrivacyUnit(column="patient", max_rows=2, max_groups=1)
 
 
 def main(folder: Path, weeks: int = 3) -> dpf.Ledger:
-    """Release `weeks` weeks and say what is left for the rest of the year."""
+    """Release the given number of weeks and print the budget that is left for the rest of the year."""
     ledger = dpf.Ledger(epsilon=4.0, delta=1e-6, unit=PATIENTS, path=folder / "clinic.ledger", dataset="clinic")
     for week in range(1, weeks + 1):
         path = folder / f"week{week:02}.parquet"
@@ -36,19 +36,19 @@ def main(folder: Path, weeks: int = 3) -> dpf.Ledger:
 
 
 def weekly_release(stays: pl.DataFrame, ledger: dpf.Ledger, week: int) -> pl.DataFrame:
-    """The statistics of one week, for one 52nd of the year's budget."""
+    """Release the statistics of one week, for 1/52 of the year's budget."""
     return stays.dp.group_by("ward", keys=WARDS).agg(
         stays=dpf.count(),
         nights=dpf.mean("nights", bounds=(0, 30)),
         share=Fraction(1, WEEKS),
         ledger=ledger,
         label="wards",
-        snapshot=f"week {week}",  # the same week again returns the same answer, at no cost
+        snapshot=f"week {week}",  # a second run for the same week returns the same answer at no cost
     )
 
 
 def made_up_stays(week: int, size: int = 2_000) -> pl.DataFrame:
-    """Rows to try it with; a real job reads them from its database."""
+    """Make up rows to try the example with; a real job reads them from its database."""
     random = np.random.default_rng(week)
     return pl.DataFrame(
         {

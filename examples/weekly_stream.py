@@ -1,9 +1,9 @@
-"""A number that is published every week of a year: a stream beside 52 releases that share the same budget.
+"""A number that is published every week of a year: one stream compared with 52 releases on the same budget.
 
-How many large purchases were made so far, from the customers of a shop of CDs in 1997 (CDNOW). Both are asked at
-epsilon 1 and delta 1e-6 for the whole year, and both count five purchases of a customer. Run it with ``python
-examples/weekly_stream.py FOLDER --chart``: it writes stream.csv and stream.png. It reads ``../shared/data`` where that
-is there, and otherwise makes up customers.
+The number is the count of large purchases so far, by customers of a CD shop in 1997 (CDNOW). Both ways spend epsilon
+1 and delta 1e-6 on the whole year, and both count at most five purchases of each customer. Run it with ``python
+examples/weekly_stream.py FOLDER --chart``: it writes stream.csv and stream.png. It reads the data from
+``../shared/data`` if they are there, and otherwise makes up customers.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import polars as pl
 import dpframe as dpf
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "cdnow" / "transactions.csv"
-WEEKS = dpf.dates("1996-12-30", "1997-12-22", every="1w")  # 52 weeks, the first of which has two days before the data
+WEEKS = dpf.dates("1996-12-30", "1997-12-22", every="1w")  # 52 weeks; the first starts two days before the data
 MONDAYS = [date(1996, 12, 30) + timedelta(weeks=week) for week in range(52)]
 LARGE = 100  # dollars
-MOST = 5  # purchases of a customer that count
+MOST = 5  # purchases that count per customer
 EPSILON, DELTA = 1.0, 1e-6
 
 
 def main() -> None:
-    """Release the year twice, and say how far each week is off."""
+    """Release the year in both ways, and print the first and the last number with their margins of error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("."), help="where the picture is written")
     parser.add_argument("--chart", action="store_true", help="draw it; it needs dpframe[plot]")
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def streamed(large: pl.DataFrame, weeks: int) -> list[dict[str, Any]]:
-    """One stream, charged once."""
+    """Release the year as one stream, which is charged once."""
     ledger = dpf.Ledger(epsilon=EPSILON, delta=DELTA, unit="customer_id")
     stream = dpf.Stream(
         "large purchases",
@@ -65,7 +65,7 @@ def streamed(large: pl.DataFrame, weeks: int) -> list[dict[str, Any]]:
 
 
 def by_themselves(large: pl.DataFrame, weeks: int) -> list[dict[str, Any]]:
-    """The same total counted anew every week, each time for a 52nd of the budget."""
+    """Release the same total separately every week, each time for 1/52 of the budget."""
     ledger = dpf.Ledger(epsilon=EPSILON, delta=DELTA, unit="customer_id")
     rows = []
     for week in MONDAYS[:weeks]:
@@ -76,12 +76,12 @@ def by_themselves(large: pl.DataFrame, weeks: int) -> list[dict[str, Any]]:
 
 
 def until(large: pl.DataFrame, week: date) -> pl.DataFrame:
-    """The rows that are there when a week has ended."""
+    """Return the rows that exist at the end of a week."""
     return large.filter(pl.col("date") < week + timedelta(weeks=1))
 
 
 def purchases() -> pl.DataFrame:
-    """The purchases, or made-up ones."""
+    """Load the purchases, or make up some."""
     if DATA.is_file():
         return pl.read_csv(DATA, try_parse_dates=True).filter(pl.col("date") < date(1997, 12, 29))
     random = np.random.default_rng(0)
@@ -91,7 +91,7 @@ def purchases() -> pl.DataFrame:
 
 
 def chart(rows: list[dict[str, Any]]) -> Any:
-    """Released numbers alone: both series with their bands."""
+    """Draw both series with their error bands; only released numbers are used."""
     import altair
 
     points = [
