@@ -1,12 +1,12 @@
-"""The figures of `benchmarks.dpbench` beside those of published algorithms, on the same cases.
+"""Compare the figures of `benchmarks.dpbench` with those of published algorithms on the same cases.
 
     python -m benchmarks.dpbench --data FOLDER --json cells.json
     python -m benchmarks.dpbench --data FOLDER --ranges --json ranges.json
     python -m benchmarks.beside_published cells.json ranges.json
 
-`benchmarks/published.csv` has what the reference code of DPBench (Hay et al. 2016) gave on the twenty histograms of its
-collection on which nothing here was tuned: relative to noisy values, over one to four releases of each case.
-MWEM* is told the exact number of rows, which no release may be: it is shown, and not among the best.
+`benchmarks/published.csv` holds the results of DPBench's reference code (Hay et al. 2016) on the twenty histograms of
+its collection on which nothing here was tuned: relative to noisy values, over one to four releases of each case.
+MWEM* knows the exact number of rows, which no release may use: it is shown, but not among the best.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from benchmarks.dpbench import FIGURES
 
 PUBLISHED = Path(__file__).with_name("published.csv")
 CASE = ["kind", "set", "scale", "epsilon"]
-TOLD = "MWEM*"  # the number of rows
+TOLD = "MWEM*"  # knows the exact number of rows
 
 
 def main() -> None:
-    """Print a table for lines and one for grids."""
+    """Print one table for one-dimensional histograms and one for grids."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figures", type=Path, nargs="+", help="files that benchmarks.dpbench wrote with --json")
     options = parser.parse_args()
@@ -57,7 +57,7 @@ def _told(rows: list[dict[str, Any]], name: str) -> pl.DataFrame:
 
 
 def _mean(values: pl.Series) -> float:
-    """The geometric mean."""
+    """Return the geometric mean."""
     return math.exp(values.clip(1e-9).log().mean() or 0.0)  # type: ignore[arg-type, operator]
 
 

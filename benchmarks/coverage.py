@@ -1,9 +1,9 @@
-"""How often 95% intervals of spreads, quantiles and quotients hold, by public calls and by enumeration.
+"""Measure how often 95% intervals of spreads, quantiles and quotients hold, by public calls and by enumeration.
 
 Run it from the root of the repository: ``python -m benchmarks.coverage [--only variances]``.
-The first three release many equal public groups at once and print the least rate of each line. ``quotients`` draws
-nothing but its settings: it sums the chances of all pairs of draws whose interval holds the truth, for noise of few
-steps. ``benchmarks/intervals.py`` does the same for counts, sums and means.
+The first three parts release many equal public groups at once and print the lowest rate of each line. ``quotients``
+draws only its settings at random: it sums the probabilities of all pairs of draws whose interval holds the truth, for
+noise of few steps. ``benchmarks/intervals.py`` measures counts, sums and means.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SIZES = (2, 5, 20, 50, 200, 1_000)
 COSTS = (3.0, 8.0, 20.0, 50.0, 150.0, 400.0)  # values of a group, times epsilon
 QUANTILES = (0.1, 0.5, 0.9)
 EDGES = (0.0, 5.0, 20.0, 40.0, 60.0, 100.0)
-ROWS = 8_000_000  # of one release at most: large groups are fewer
+ROWS = 8_000_000  # limit of one release: large groups are repeated less often
 
 
 def shapes(size: int) -> dict[str, Floats]:
-    """The values of a group: at the bounds, skewed, even."""
+    """Return values of a group in several shapes, such as at the bounds, skewed, even."""
     of = np.random.default_rng(size)
     places = (np.arange(size) + 0.5) / size
     return {
@@ -48,18 +48,18 @@ def shapes(size: int) -> dict[str, Floats]:
 
 
 def grouped(values: Floats, groups: int) -> Any:
-    """Groups of these values."""
+    """Return a group-by over `groups` groups with these values each."""
     frame = pl.DataFrame({"group": np.repeat(np.arange(groups), values.size), "x": np.tile(values, groups)})
     return frame.dp.group_by("group", keys=range(groups))
 
 
 def cost(epsilon: float, noise: str) -> dict[str, Any]:
-    """Epsilon, a ledger with room for it, and the noise."""
+    """Return the arguments epsilon, ledger (with room for it) and noise of a call."""
     return {"epsilon": epsilon, "ledger": dpf.Ledger(epsilon=1e6, delta=0.5, accounting="basic"), **PRICES[noise]}
 
 
 def variances(most: int) -> Iterator[tuple[str, Covered]]:
-    """Variances and standard deviations of all shapes, sizes and costs, with both divisors."""
+    """Release variances and standard deviations for all shapes, sizes and values of COSTS, with both divisors."""
     for noise, size, times in product(NOISES, SIZES, COSTS):
         groups = min(most, ROWS // size)
         for (shape, values), ddof in product(shapes(size).items(), (0, 1)):
@@ -75,13 +75,13 @@ def variances(most: int) -> Iterator[tuple[str, Covered]]:
 
 
 def of_values(size: int) -> dict[str, Floats]:
-    """The values of a group: continuous, rounded, tied."""
+    """Return values of a group: continuous, rounded, tied."""
     values = np.random.default_rng(size).gamma(2.0, 12.0, size).clip(*BOUNDS)
     return {"continuous": values, "rounded": values.round(), "tied": np.resize([3.0, 3.0, 8.0, 20.0, 60.0], size)}
 
 
 def quantiles(most: int) -> Iterator[tuple[str, Covered]]:
-    """Quantiles of small and large groups: whether `_low` to `_high` holds the least value of that rank."""
+    """Check whether `_low` to `_high` holds the smallest value of that rank, in small and large groups."""
     for noise, size, epsilon in product(NOISES, (7, 12, 100, 10_000), (1.0, 50.0)):
         groups = min(most, ROWS // size)
         for shape, values in of_values(size).items():
@@ -95,7 +95,7 @@ def quantiles(most: int) -> Iterator[tuple[str, Covered]]:
 
 
 def ecdf(most: int) -> Iterator[tuple[str, Covered]]:
-    """Distribution functions of five bins, each edge by itself."""
+    """Check distribution functions over five bins, each edge separately."""
     for noise, size, epsilon in product(NOISES, (7, 12, 100, 10_000), (0.5, 5.0)):
         groups = min(most, ROWS // size)
         for shape, values in of_values(size).items():
@@ -109,7 +109,7 @@ def ecdf(most: int) -> Iterator[tuple[str, Covered]]:
 
 
 def quotients(settings: int) -> None:
-    """The chance that an interval of a ratio or a share holds the truth, of random settings of noise in few steps."""
+    """Compute the lowest probability that the interval of a ratio or share holds the truth, over random settings."""
     of = np.random.default_rng(0)
     least: dict[float, tuple[float, str]] = {}
     for _ in range(settings):

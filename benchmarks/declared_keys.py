@@ -1,8 +1,8 @@
-"""The processor's time of a count by many declared keys, each in a process of its own: most of it goes to the keys.
+"""Measure the processor time of a count by many declared keys, each in a new process: keys take most of it.
 
     python -m benchmarks.declared_keys [--keys 1000000] [--runs 3]
 
-Combinations are of two columns, each of the square root of so many values, and are given as a frame.
+Combinations are given as a frame of two columns; each column has as many values as the square root of their number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_DATES = 2_900_000  # from the year 2000 to the year 9999
 
 
 def asked(kind: str, keys: int, columns: int) -> float:
-    """Seconds of one count."""
+    """Return the seconds of one count."""
     each = keys if columns == 1 else math.isqrt(keys)
     values = [KINDS[kind](number) for number in range(each)]
     table = pl.DataFrame({"a": values})

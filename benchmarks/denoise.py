@@ -1,7 +1,7 @@
-"""How much denoising gains: squared error relative to no denoising, on published, made-up and other histograms.
+"""Measure the gain of denoising: squared error relative to no denoising, on published, made-up and other histograms.
 
 Run it from the root of the repository: ``python -m benchmarks.denoise --json denoise.json --chart denoise.png``.
-The data are not part of the repository; they are looked for in ``../shared/data``. ``--cases made-up`` needs none.
+The data are not part of the repository: they are read from ``../shared/data``. ``--cases made-up`` needs no data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpframe import denoise, noise
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 EPSILONS = (0.01, 0.1, 1.0)
 DELTA = 1e-6
-DOUBTFUL, AGAIN = 1.01, 20  # above that error `auto` is measured again, with so many times the draws
+DOUBTFUL, AGAIN = 1.01, 20  # if the relative error of `auto` is above 1.01, measure again with 20 times the draws
 BASELINES = ("none", "james-stein", "soft-threshold")
 KINDS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "dpbench": published,
@@ -47,7 +47,7 @@ SHOWN = ("james-stein", "soft-threshold", "sure-threshold", "haar", "empirical-b
 
 
 def main() -> int:
-    """Statistic, print, write."""
+    """Measure the errors, print and write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", choices=KINDS, default="dpbench")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds dpbench/ and the tables")
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def settings(cases: Iterable[Case]) -> Iterator[tuple[Case, float, str, Any]]:
-    """Every histogram with every epsilon and noise."""
+    """Combine every histogram with every epsilon and noise."""
     for case in cases:
         for epsilon in EPSILONS:
             yield case, epsilon, "Laplace", dpf.Laplace.calibrate(sensitivity=1, epsilon=epsilon)
@@ -87,7 +87,7 @@ def settings(cases: Iterable[Case]) -> Iterator[tuple[Case, float, str, Any]]:
 def measured(
     case: Case, epsilon: float, kind: str, law: Any, names: list[str], repeats: int, drawn: int
 ) -> dict[str, Any]:
-    """The figures of a case; taken again with fresh noise where `auto` is in doubt."""
+    """Return the errors of a case; measure again with fresh noise where `auto` seems worse than no denoising."""
     draws = max(repeats, math.ceil(drawn / case.truth.size))
     relative = errors_of(case, law, names, range(draws))
     if relative["auto"] > DOUBTFUL:
@@ -97,7 +97,7 @@ def measured(
 
 
 def errors_of(case: Case, law: Any, names: list[str], seeds: Iterable[int]) -> dict[str, float]:
-    """Squared error of each estimator over that of the noisy values, both summed over the seeds."""
+    """Return the squared error of each estimator relative to the noisy values, each summed over the seeds."""
     errors = dict.fromkeys(["none", *names], 0.0)
     for repeat in seeds:
         with noise.insecure_bits(repeat):  # the same noise each time: a benchmark, not a release
@@ -109,7 +109,7 @@ def errors_of(case: Case, law: Any, names: list[str], seeds: Iterable[int]) -> d
 
 
 def summed_up(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of the summary."""
+    """Return the figures of the summary."""
     worst = max(rows, key=lambda row: row["auto"])
     found = {
         "cases": len(rows),
@@ -125,12 +125,12 @@ def summed_up(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def mean(figures: Any) -> float:
-    """The geometric mean."""
+    """Return the geometric mean."""
     return math.exp(np.mean([math.log(max(figure, 1e-12)) for figure in figures]))
 
 
 def table(rows: list[dict[str, Any]], names: list[str], key: str) -> str:
-    """Geometric means by histogram or by noise, and the worst of `auto`, as a table of Markdown."""
+    """Return a Markdown table of geometric means by histogram or by noise, with the worst case of `auto`."""
     lines = [f"| {key} | {' | '.join(names)} | `auto`, worst |", "|---|" + "---:|" * (len(names) + 1)]
     groups = {row[key]: [other for other in rows if other[key] == row[key]] for row in rows}
     for group, mine in (*groups.items(), ("all", rows)):
@@ -140,7 +140,7 @@ def table(rows: list[dict[str, Any]], names: list[str], key: str) -> str:
 
 
 def chart(rows: list[dict[str, Any]]) -> Any:
-    """A dot for each case and estimator, and their geometric mean, on a logarithmic scale; 1 is no denoising."""
+    """Draw a dot for each case and estimator, and their geometric mean, on a log scale where 1 is no denoising."""
     import altair
 
     names = [name for name in SHOWN if name in rows[0]]

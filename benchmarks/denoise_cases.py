@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 
 SIZES = (8, 40, 400)
-FEWEST, MOST = 8, 4_096  # cells of a column that is taken
+FEWEST, MOST = 8, 4_096  # limits on the number of cells of a column's histogram
 BINS = 64
 
 
 @dataclass(frozen=True)
 class Case:
-    """True totals, and what is publicly known of them."""
+    """True totals, and public facts about them."""
 
     name: str
     truth: Any
@@ -26,7 +26,7 @@ class Case:
 
 
 def published(folder: Path) -> Iterator[Case]:
-    """The histograms of DPBench: 4,096 cells, or 256 x 256."""
+    """Yield the histograms of DPBench: 4,096 cells, or 256 x 256."""
     for axes in (1, 2):
         file = folder / "dpbench" / f"histograms_{axes}d.npz"
         if file.exists():
@@ -35,7 +35,7 @@ def published(folder: Path) -> Iterator[Case]:
 
 
 def made_up() -> Iterator[Case]:
-    """Shapes on which a denoiser may gain much or lose much, in several lengths."""
+    """Yield shapes on which a denoiser may gain much or lose much, in several lengths."""
     generator = np.random.default_rng(11)
     for size in SIZES:
         spike, places = np.zeros(size), np.arange(size)
@@ -63,9 +63,9 @@ def made_up() -> Iterator[Case]:
 
 
 def of_tables(folder: Path) -> Iterator[Case]:
-    """The histogram of each column of each table: bins of numbers are a line, categories are not."""
+    """Yield the histogram of each column of each table; bins of numbers are ordered, categories are not."""
     for file in sorted([*folder.rglob("*.csv"), *folder.rglob("*.parquet")]):
-        if file.parent.name == "reference_values":  # figures to compare with, not data
+        if file.parent.name == "reference_values":  # holds figures for comparison, not data
             continue
         try:
             frame = pl.read_csv(file, infer_schema_length=None) if file.suffix == ".csv" else pl.read_parquet(file)

@@ -1,7 +1,7 @@
-"""Time and memory of every denoiser by the number of cells: ``python -m benchmarks.denoise_scale``.
+"""Measure time and memory of every denoiser by the number of cells: ``python -m benchmarks.denoise_scale``.
 
-Each measurement is a process of its own, whose peak of memory is that of the whole process; the first line is the same
-process without a denoiser.
+Each measurement runs in a new process, and memory is the peak of that whole process; the first line is the same process
+without a denoiser.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ import numpy as np
 import dpframe as dpf
 from dpframe import denoise, noise
 
-SIDE = 1_000  # of the square grids and of the trees that are laid over the cells
+SIDE = 1_000  # side length of the square grids, group size of the trees
 
 
 def tree(size: int) -> Any:
-    """A total, groups of a thousand, and the cells."""
+    """Return a tree: the total, groups of a thousand cells, and the cells."""
     groups = -(-size // SIDE)
     return np.concatenate([[-1], np.zeros(groups, dtype=np.int64), 1 + np.arange(size) // SIDE])
 
 
 def on_tree(values: Any, law: Any) -> Any:
-    """`consistent` of a tree whose leaves are the values."""
+    """Denoise with `consistent` on a tree whose leaves are the values."""
     parents = tree(values.size)
     nodes = np.concatenate([np.zeros(parents.size - values.size), values])
     return denoise.consistent(nodes, law, parents=parents, nonnegative=True, whole=True)
 
 
 def streets(size: int) -> Any:
-    """The edges of a grid, as of any graph."""
+    """Return the edges of a grid, given as a general graph."""
     places = np.arange(size).reshape(-1, min(SIDE, size))
     pairs = [(places[:, :-1], places[:, 1:]), (places[:-1], places[1:])]
     return np.concatenate([np.stack([one.ravel(), other.ravel()], axis=1) for one, other in pairs])
@@ -70,7 +70,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def main() -> int:
-    """Statistic every function at every size."""
+    """Measure every function at every size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--one", nargs=2, metavar=("FUNCTION", "SIZE"), help="measure this one alone")
@@ -90,20 +90,20 @@ def main() -> int:
 
 
 def alone(name: str, size: int) -> tuple[float, float]:
-    """Seconds and MiB, in a new process."""
+    """Return seconds and MiB, measured in a new process."""
     command = [sys.executable, "-m", "benchmarks.denoise_scale", "--one", name, str(size)]
     seconds, peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return float(seconds), float(peak)
 
 
 def measured(name: str, size: int) -> tuple[float, float]:
-    """The seconds of one call, and the peak memory of this process in MiB."""
+    """Return the seconds of one call, and the peak memory of this process in MiB."""
     generator = np.random.default_rng(1)
     truth = np.where(generator.random(size) < 0.1, generator.pareto(1.2, size) * 20, 0).astype(np.int64)
     law = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.1)
     with noise.insecure_bits(1):
         values = law.add_noise(truth).astype(np.float64)
-    FUNCTIONS[name](values[:1000].copy(), law)  # what is imported on first use
+    FUNCTIONS[name](values[:1000].copy(), law)  # loads modules that are imported on first use
     start = time.perf_counter()
     FUNCTIONS[name](values, law)
     return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,9 +1,9 @@
-"""How many distinct values are counted on real tables by how many a person may vouch for; and how long flows take.
+"""Count distinct values of real tables for several limits per person, and measure how long the flows take.
 
     python -m benchmarks.distinct [--edges 1000000]
 
-The tables lie beside the repository. Times are of the processor. The shapes are of so many pairs of unit and value, in
-random order: some that data have, and some that are hard for searches.
+The tables are in the folder next to the repository. Times are processor times. The generated graphs have a given
+number of pairs of unit and value, in random order: some shapes resemble data, others are hard for searches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Graph = tuple[Any, Any, int, int]
 
 
 def counted() -> None:
-    """What real tables give before noise, and the error at epsilon 1."""
+    """Print the counts of real tables before noise, and the error at epsilon 1."""
     for name, (frame, person, key) in tables().items():
         true = frame.filter(frame[person].is_not_null())[key].drop_nulls().n_unique()
         print(f"{name}: {frame.height:,} rows, {true:,} distinct values of {key}")
@@ -39,7 +39,7 @@ def counted() -> None:
 
 
 def shapes(edges: int) -> Iterator[tuple[str, Graph, int]]:
-    """Graphs of about so many edges, with the bound on a unit."""
+    """Yield graphs of roughly `edges` edges, with the limit of values per unit."""
     generator = np.random.default_rng(1)
     sparse = int(edges / math.e)
     yield "each unit 5 of many values", _drawn(generator, edges // 5, edges // 10, edges), 3
@@ -70,7 +70,7 @@ def _skewed(generator: np.random.Generator, edges: int) -> Graph:
 
 
 def _ladder(groups: int, size: int) -> Graph:
-    """Blocks in which greedy choices are wrong, one after the other."""
+    """Return a chain of blocks in each of which greedy choices are wrong."""
     block, (unit, value) = np.arange(groups)[:, None] * size, np.tril_indices(size)
     units = np.concatenate([(block + unit).ravel()] * 2)
     values = np.concatenate([(block + value).ravel(), (block + size + value).ravel()])
@@ -79,7 +79,7 @@ def _ladder(groups: int, size: int) -> Graph:
 
 
 def timed(edges: int) -> None:
-    """A line for each shape."""
+    """Print a line for each shape."""
     generator = np.random.default_rng(2)
     for name, (ordered, held, units, values), most in shapes(edges):
         unit, value = generator.permutation(units)[ordered], generator.permutation(values)[held]
@@ -89,7 +89,7 @@ def timed(edges: int) -> None:
 
 
 def main() -> None:
-    """Print both."""
+    """Print the counts and the times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
     edges = parser.parse_args().edges

@@ -1,12 +1,12 @@
-"""Cells and sums of cells, denoised by default, on the histograms of DPBench at several scales and prices.
+"""Measure default denoising on the histograms of DPBench: cells and sums of cells, at several scales and epsilons.
 
     python -m benchmarks.dpbench --draws 3 --json new.json --chart docs/images/dpbench.png
     python -m benchmarks.dpbench --against old.json --json new.json     # old.json: the same by an older dpframe
-    python -m benchmarks.dpbench --ranges --json ranges.json            # the releases that are made to be added up
+    python -m benchmarks.dpbench --ranges --json ranges.json            # releases that are made for range sums
 
-Every figure is relative to the noisy values of one release. The shape of a histogram is that of the set, its counts are
-drawn anew with the total that is asked for (Hay et al. 2016). The histograms are not part of the repository: `--data`
-names their folder.
+Every figure is relative to the noisy values of one release. A histogram keeps the shape of its data set; its counts are
+drawn anew with the given total (Hay et al. 2016). The histograms are not part of the repository: `--data` names their
+folder.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dpframe.denoise import choose
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "dpbench"
 SCALES, EPSILONS = (1e3, 1e5, 1e7), (0.01, 0.1, 1.0)
-QUERIES = 2_000  # ranges, drawn once
+QUERIES = 2_000  # number of ranges, drawn once
 CLAIMS_NOTHING: dict[str, Any] = {"actual over claimed": None}
 FIGURES = ("cells", "total variation", "prefixes", "ranges", "total")
-# geometric means relative to noisy values on held-out sets, as published algorithms had them there; ported and measured
-# by others, on sets that are not these: cells, total variation, prefixes, ranges
+# Geometric means relative to noisy values, recorded by others with ported algorithms on held-out sets, which differ
+# from the sets here. Columns: cells, total variation, prefixes, ranges.
 RECORDED = {
     "lines": {"DAWA": (0.388, 0.346, 0.336, 0.331), "HB": (15.0, 3.96, 0.278, 0.342)},
     "grids": {"DAWA": (0.030, 0.032, None, 0.170), "AGrid": (0.169, 0.091, None, 0.231)},
@@ -43,22 +43,22 @@ RECORDED = {
 
 @dataclass(frozen=True)
 class Case:
-    """True counts, and the price at which they are released."""
+    """True counts, and the epsilon at which they are released."""
 
     name: str
     scale: float
     epsilon: float
     truth: Any
-    number: int  # of which its seeds are made
+    number: int  # the seeds of the case follow from it
 
     @property
     def kind(self) -> str:
-        """Whether the cells are a line or a grid."""
+        """The kind of histogram: "lines" for one dimension, "grids" for two."""
         return "lines" if self.truth.ndim == 1 else "grids"
 
 
 def main() -> int:
-    """Measure, print, write."""
+    """Measure the errors, print and write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of histograms_1d.npz and histograms_2d.npz")
     parser.add_argument("--draws", type=int, default=3, help="draws of the noise that are averaged")
@@ -89,7 +89,7 @@ def main() -> int:
 
 
 def cases(folder: Path, kinds: list[str], scales: list[float], permuted: bool) -> Iterator[Case]:
-    """Every set at every scale and price."""
+    """Yield every data set at every scale and epsilon."""
     generator, number = np.random.default_rng(0), 0
     for axes, kind in ((1, "lines"), (2, "grids")):
         file = folder / f"histograms_{axes}d.npz"
@@ -106,7 +106,7 @@ def cases(folder: Path, kinds: list[str], scales: list[float], permuted: bool) -
 
 
 def measured(case: Case, draws: int, gaussian: bool) -> dict[str, Any]:
-    """The errors of the denoised values over those of the noisy ones, summed over the draws; time, and claims."""
+    """Return the errors of denoised over noisy values, summed over the draws, the time, and claimed errors."""
     law: Any = dpf.Laplace.calibrate(sensitivity=1, epsilon=case.epsilon)
     if gaussian:
         law = dpf.Gaussian.calibrate(sensitivity=1, epsilon=case.epsilon, delta=1e-6)
@@ -136,7 +136,7 @@ def measured(case: Case, draws: int, gaussian: bool) -> dict[str, Any]:
 
 
 def released_for_ranges(case: Case, draws: int, gaussian: bool) -> dict[str, Any]:
-    """The same figures of calls on a table that has these counts, relative to the noisy values of plain calls."""
+    """Return the same figures for ``ranges=True`` on a table with these counts, relative to plain noisy values."""
     places = [place.ravel() for place in np.indices(case.truth.shape)]
     columns = {f"x{axis}": np.repeat(place, case.truth.ravel()) for axis, place in enumerate(places)}
     frame = pl.DataFrame(columns)
@@ -160,7 +160,7 @@ def released_for_ranges(case: Case, draws: int, gaussian: bool) -> dict[str, Any
 
 
 def errors(off: Any) -> Any:
-    """Squared error of cells, absolute error, and the mean squared errors of prefixes, ranges and the total."""
+    """Return the squared error of cells, absolute error, and mean squared errors of prefixes, ranges and the total."""
     through = np.pad(off, [(1, 0)] * off.ndim)
     for axis in range(off.ndim):
         through = np.cumsum(through, axis=axis)
@@ -185,7 +185,7 @@ def errors(off: Any) -> Any:
 
 
 def claimed(case: Case, values: Any, law: Any, denoised: Any) -> float | None:
-    """The error of the cells that are not zero over what is claimed of them, where something is."""
+    """Return the error of the nonzero cells over their claimed error, or None where no error is claimed."""
     found = choose.choose(values, law, nonnegative=True, order=True if case.kind == "lines" else None)
     deviations = getattr(found, "deviations", None)
     some = case.truth > 0
@@ -195,12 +195,12 @@ def claimed(case: Case, values: Any, law: Any, denoised: Any) -> float | None:
 
 
 def mean(figures: Any) -> float:
-    """The geometric mean."""
+    """Return the geometric mean."""
     return math.exp(np.mean([math.log(max(figure, 1e-9)) for figure in figures]))
 
 
 def table(rows: list[dict[str, Any]], before: list[dict[str, Any]] | None) -> str:
-    """Geometric means, and the worst in brackets, as a table of Markdown; the published ones as they are recorded."""
+    """Return a Markdown table of geometric means, with the worst case in brackets, and of the recorded figures."""
     lines = [f"| relative to noisy | {' | '.join(FIGURES)} |", "|---|" + "---:|" * len(FIGURES)]
     for kind in dict.fromkeys(row["kind"] for row in rows):
         mine = [row for row in rows if row["kind"] == kind]
@@ -233,7 +233,7 @@ def _summed_up(rows: list[dict[str, Any]], figure: str) -> str:
 
 
 def chart(rows: list[dict[str, Any]], before: list[dict[str, Any]] | None) -> Any:
-    """A dot for each case, on a logarithmic scale where 1 is the noisy values; a tick at the geometric mean."""
+    """Draw a dot for each case on a log scale where 1 is the noisy values, and a tick at the geometric mean."""
     import altair
 
     told = {"auto": rows} | ({"auto, before": before} if before else {})

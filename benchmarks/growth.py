@@ -1,15 +1,15 @@
-"""How the cost of a release grows: with rows, cells, units, statistics per call, and entries of the ledger.
+"""Measure how the cost of a release grows with rows, cells, units, statistics per call, and entries of the ledger.
 
     python -m benchmarks.growth [--peers /path/to/python] [--quick]
     python -m benchmarks.growth --only rows files --of dpframe "dpframe, fast" Polars --sizes 1000000000
 
-Every figure is measured in a process of its own: the processor's time of the fastest of several runs (all threads
-together, so a busy machine disturbs it less than a clock), and by how much the process grew in the first. The same
-questions are asked of plain Polars, which protects nobody, and of OpenDP, diffprivlib and PipelineDP, where the
-interpreter given by ``--peers`` has them: each as its own guide asks them. dpframe is asked without its compiled
-kernels, and with those of the extra ``fast`` where this interpreter has it. Rows are protected, but in the question
-about units. Figures go to ``benchmarks/growth.json``, each in the place of the one that was there, and others stay;
-from them ``benchmarks.growth_charts`` draws the charts of ``docs/assurance/speed.md``.
+Every figure is measured in a new process: the processor time of the fastest of several runs (all threads together, so
+a busy machine disturbs it less than wall-clock time), and the growth of the process in the first run. The same queries
+run in plain Polars, without privacy, and in OpenDP, diffprivlib and PipelineDP, as their own guides show, if the
+interpreter given by ``--peers`` has them. dpframe runs without its compiled kernels, and with those of the extra
+``fast`` where this interpreter has it. Each row is a unit, except in the query about units. Figures go to
+``benchmarks/growth.json``: a new figure replaces the old one, others stay. ``benchmarks.growth_charts`` draws them as
+the charts of ``docs/assurance/speed.md``.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ STATISTICS = {**dict.fromkeys(OURS, (1, 4, 16)), "OpenDP": (1, 4)}
 ENTRIES = {"dpframe": (10, 10**3, 10**4, 10**5)}
 AXES = {"rows": ROWS, "files": FILES, "cells": CELLS, "units": UNITS, "statistics": STATISTICS, "entries": ENTRIES}
 PEERS = ("OpenDP", "diffprivlib", "PipelineDP")
-Case = tuple[str, str, int]  # the question, of whom, and the size
+Case = tuple[str, str, int]  # the query, the library, and the size
 MEBIBYTE = 2**20
-SECONDS = 0.5  # of runs, after which there is no other
-LONG = 10.0  # seconds of a run that is not repeated
+SECONDS = 0.5  # no further run starts after this time
+LONG = 10.0  # a run of more seconds is not repeated
 
 
 def table(axis: str, size: int) -> pl.DataFrame | pl.LazyFrame:
-    """The table of a question; the same for everybody."""
+    """Return the table of a query; it is the same for every library."""
     generator = np.random.default_rng(size)
     rows = {"rows": size, "files": FILE, "units": 10**7}.get(axis, 10**6)
     made: dict[str, Callable[[], Any]] = {
@@ -77,7 +77,7 @@ def table(axis: str, size: int) -> pl.DataFrame | pl.LazyFrame:
 
 
 def _linked(frame: pl.DataFrame, times: int) -> pl.LazyFrame:
-    """A Parquet file under so many names, read as one table; it goes when the process ends."""
+    """Read a Parquet file under `times` names as one table; it is deleted when the process ends."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     frame.write_parquet(folder / "0.parquet", row_group_size=2**20)
@@ -87,7 +87,7 @@ def _linked(frame: pl.DataFrame, times: int) -> pl.LazyFrame:
 
 
 def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
-    """The question asked of dpframe, without compiled kernels."""
+    """Return the query in dpframe without compiled kernels."""
     from dpframe.engines.compiled import kernels
 
     kernels.ready = lambda: False  # type: ignore[assignment]  # as if Numba were not installed
@@ -95,7 +95,7 @@ def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
 
 
 def of_dpframe_fast(axis: str, size: int) -> Callable[[], Any]:
-    """The same with them."""
+    """Return the query in dpframe with compiled kernels."""
     from dpframe.engines.compiled import kernels
 
     if not kernels.ready():
@@ -121,7 +121,7 @@ def _of_dpframe(axis: str, size: int) -> Callable[[], Any]:
 
 
 def _entries(size: int) -> Callable[[], Any]:
-    """A charge to a ledger in a file that has so many entries."""
+    """Return a charge to a ledger file with `size` entries."""
     import dpframe as dpf
     from benchmarks.large_ledger import charge, written
 
@@ -132,7 +132,7 @@ def _entries(size: int) -> Callable[[], Any]:
 
 
 def of_polars(axis: str, size: int) -> Callable[[], Any]:
-    """The same question asked of Polars alone; of units with bounds on what each adds, by hand."""
+    """Return the query in Polars alone; for units, the contributions are bounded by hand."""
     frame = table(axis, size).lazy()
     by = frame.group_by("g")
     if axis == "cells":
@@ -147,7 +147,7 @@ def of_polars(axis: str, size: int) -> Callable[[], Any]:
 
 
 def of_opendp(axis: str, size: int) -> Callable[[], Any]:
-    """The same question asked of OpenDP, by its queries of Polars frames."""
+    """Return the query in OpenDP, with its API for Polars frames."""
     dp = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     frame = table(axis, size).lazy()
@@ -167,7 +167,7 @@ def of_opendp(axis: str, size: int) -> Callable[[], Any]:
 
 
 def of_diffprivlib(axis: str, size: int) -> Callable[[], Any]:
-    """The same question asked of diffprivlib: histograms of declared bins, of which one is weighted for sums."""
+    """Return the query in diffprivlib: histograms with declared bins; for sums, one of them is weighted."""
     tools = importlib.import_module("diffprivlib.tools")
     frame = table(axis, size).lazy().collect()
     group = frame["g"].to_numpy()
@@ -184,7 +184,7 @@ def of_diffprivlib(axis: str, size: int) -> Callable[[], Any]:
 
 
 def of_pipelinedp(axis: str, size: int) -> Callable[[], Any]:
-    """The same question asked of PipelineDP, by its local backend."""
+    """Return the query in PipelineDP, on its local backend."""
     pipeline = importlib.import_module("pipeline_dp")
     rows = list(zip(range(size), *(table(axis, size).lazy().collect()[name].to_list() for name in "gx"), strict=True))
 
@@ -222,9 +222,9 @@ ASKED = {
 
 
 def measured(axis: str, name: str, size: int) -> dict[str, Any]:
-    """The processor's time of the fastest run, and by how much the process grew in the first.
+    """Return the processor time of the fastest run, and the growth of the process in the first run.
 
-    The first run of two or more loads what later ones find there, as compiled kernels.
+    At least two runs are made if they are short: the first one loads what later ones reuse, such as compiled kernels.
     """
     asked = ASKED[name](axis, size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -242,7 +242,7 @@ def measured(axis: str, name: str, size: int) -> dict[str, Any]:
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
-    """The figures to measure."""
+    """Yield the figures to measure."""
     for axis in options.only or AXES:
         for name, sizes in AXES[axis].items():
             if name in (options.of or ASKED):
@@ -252,7 +252,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
 
 
 def in_a_process(case: Case, python: str) -> dict[str, Any] | None:
-    """One figure; None where the library is not there, or fails."""
+    """Measure one figure in a new process; return None where the library is missing or fails."""
     words = [python, "-m", "benchmarks.growth", "--one", *map(str, case)]
     found = subprocess.run(words, capture_output=True, text=True, check=False)
     if found.returncode:
@@ -263,7 +263,7 @@ def in_a_process(case: Case, python: str) -> dict[str, Any] | None:
 
 
 def _write(path: Path, figures: dict[Case, dict[str, Any]]) -> None:
-    """Keep what is known so far, in the order of the questions; what is no question any more goes."""
+    """Write the known figures in the order of the queries; drop figures of queries that no longer exist."""
     machine = {"processors": os.cpu_count(), "python": platform.python_version()}
     order = [(axis, name, size) for axis, of in AXES.items() for name, sizes in of.items() for size in sizes]
     known = [figures[case] for case in order if case in figures]

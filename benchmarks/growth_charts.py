@@ -1,4 +1,4 @@
-"""The charts of docs/assurance/speed.md, from the figures that ``benchmarks.growth`` recorded; without measuring.
+"""Draw the charts of docs/assurance/speed.md from the figures that ``benchmarks.growth`` recorded, without measuring.
 
 ``python docs/images/draw.py`` draws them.
 """
@@ -18,11 +18,11 @@ ACROSS = {
     "statistics": "sums of different columns in one call, of a million rows by 24 keys",
     "entries": "entries in the ledger, a file: one charge more",
 }
-NAMES = ["dpframe", "dpframe, fast", "Polars", "OpenDP", "diffprivlib", "PipelineDP"]  # a color each, on all charts
+NAMES = ["dpframe", "dpframe, fast", "Polars", "OpenDP", "diffprivlib", "PipelineDP"]  # fixes the colors on all charts
 
 
 def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
-    """Processor's time against one size, both on logarithmic scales."""
+    """Draw processor time against size, both on log scales."""
     import altair
 
     mine = [figure for figure in figures if figure["axis"] == axis]
@@ -33,7 +33,7 @@ def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
     )
 
     def panel(value: str, title: str, least: float) -> Any:
-        # what is below the least is drawn there: a process grows in steps
+        # smaller growth is drawn at the lowest value, because a process grows in steps
         rows = [figure | {value: max(figure[value], least)} for figure in mine]
         height = altair.Y(f"{value}:Q", title=title, scale=altair.Scale(type="log"), axis=altair.Axis(format="~g"))
         base = altair.Chart(altair.Data(values=rows), width=460, height=260).encode(size, height, color)
@@ -43,5 +43,5 @@ def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
 
 
 def recorded() -> list[dict[str, Any]]:
-    """The figures of all sizes."""
+    """Return the figures of all sizes."""
     return list(json.loads(RECORD.read_text(encoding="utf-8"))["figures"])

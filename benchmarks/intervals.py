@@ -1,8 +1,8 @@
-"""How often the 95% intervals of released numbers cover the truth: many equal public groups, released at once.
+"""Measure how often 95% intervals of released numbers cover the truth, with many equal public groups released at once.
 
-Run it from the root of the repository: ``python -m benchmarks.intervals``. Of all sizes, places and epsilons the case
-that is least likely by chance is printed, for each noise, unit and statistic. The exit code is 1 where an interval
-covers less than 95%, at a rate of false alarms of 1e-6 over all cases. The same code with fewer groups runs in
+Run it from the root of the repository: ``python -m benchmarks.intervals``. For each noise, unit and statistic, it
+prints the least plausible case over all sizes, places and epsilons. The exit code is 1 if an interval covers less
+than 95%, at a false alarm rate of 1e-6 over all cases. The same code with fewer groups runs in
 ``tests/queries/test_intervals.py``.
 """
 
@@ -16,7 +16,7 @@ from tests.covering import PEOPLE, ROWS, VALUES, Case, Covered, covered, too_man
 
 SIZES = (0, 1, 3, 10, 30, 100, 1_000)
 EPSILONS = (0.1, 1.0, 10.0)
-ROWS_AT_ONCE = 1_000_000  # of one frame: large groups are fewer
+ROWS_AT_ONCE = 1_000_000  # limit of one frame: large groups are repeated less often
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def cases(noise: str, unit: object, groups: int) -> list[Case]:
-    """All sizes, places and epsilons; groups without values lie in one place only."""
+    """Return all sizes, places and epsilons; groups without values exist in one place only."""
     kinds = [(size, values) for size, values in product(SIZES, VALUES) if size or values == "middle"]
     return [
         Case(noise, epsilon, size, values, min(groups, ROWS_AT_ONCE // max(size, 1)), unit)
@@ -46,7 +46,7 @@ def cases(noise: str, unit: object, groups: int) -> list[Case]:
 
 
 def line(noise: str, people: bool, one: Covered) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     unit = "people" if people else "rows"
     return f"| {noise} | {unit} | {one.column} | {100 * one.rate:.2f}% | {one.samples:,} | {one.case} |"
 

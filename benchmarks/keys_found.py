@@ -1,8 +1,8 @@
-"""How many groups are found on real tables, by how much a person counts.
+"""Count the unknown groups that a release finds on real tables, by the contribution bounds of a person.
 
     python -m benchmarks.keys_found [--runs 5]
 
-The tables lie beside the repository; the last column is the processor's time of one run.
+The tables are in the folder next to the repository; the last column is the processor time of one run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BOUNDS = ((1, 1), (1, 1_000), (5, 1_000), (20, 1_000))  # max_groups, max_keys
 
 
 def tables() -> dict[str, tuple[pl.DataFrame, str, str]]:
-    """The tables with their columns of people and of keys."""
+    """Return the tables with the names of their person and key columns."""
     return {
         "orders": (pl.read_parquet(DATA / "online_retail" / "online_retail.parquet"), "customer_id", "description"),
         "Reddit": (pl.read_parquet(DATA / "reddit_ngrams" / "ngrams.parquet"), "user_id", "ngram"),
@@ -34,14 +34,14 @@ def tables() -> dict[str, tuple[pl.DataFrame, str, str]]:
 
 
 def found(frame: pl.DataFrame, person: str, key: str, groups: int, keys: int) -> int:
-    """The number of groups that one release shows."""
+    """Return the number of groups that one release shows."""
     ledger = dpf.Ledger(epsilon=EPSILON, delta=DELTA, keys_delta=DELTA / 2, unit=person)
     by_key = frame.dp.group_by(key, keys=dpf.discover(delta=DELTA / 2, max_keys=keys))
     return int(by_key.n_units(max_groups=groups, epsilon=EPSILON, ledger=ledger).height)
 
 
 def main() -> None:
-    """Print a line for each table and bound."""
+    """Print a line for each table and pair of bounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs

@@ -1,8 +1,8 @@
-"""How long ledgers of many entries take to be opened, printed, verified and listed.
+"""Measure how long it takes to open, print, verify and list ledgers with many entries.
 
     python -m benchmarks.large_ledger --entries 100000
 
-The entries are written in one transaction, without a wait for each: they are those that as many charges would leave.
+The entries are written in one transaction, without a sync for each: they equal those of the same number of charges.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def charge(ledger: dpf.Ledger) -> None:
 
 
 def small(ledger: dpf.Ledger, part: int) -> tuple[Fraction, ...]:
-    """A small amount of the ledger's accounting."""
+    """Return a small amount in the ledger's accounting."""
     limit = ledger.limit_amount
     assert limit is not None
     return tuple(Fraction(part, 10**9) if most else Fraction(0) for most in limit)
 
 
 def written(path: Path, count: int, accounting: Any = "basic") -> None:
-    """Make a ledger of so many charges."""
+    """Create a ledger with `count` charges."""
     ledger = dpf.Ledger(epsilon=10**4, delta=0 if accounting == "basic" else 1e-6, accounting=accounting, path=path)
     store: Any = ledger._store
     amounts = [small(ledger, part) for part in range(1, 51)]

@@ -1,11 +1,11 @@
-"""Processor time and memory of releases on Parquet files, against the plain query and bounding by hand.
+"""Measure processor time and memory of releases on Parquet files, against the plain query and bounding by hand.
 
     python -m benchmarks.larger_than_memory --rows 10000000 --links 10
     python -m benchmarks.larger_than_memory --rows 100000000 --links 10 --only "row level, plain" "row level, dpframe"
     python -m benchmarks.larger_than_memory --rows 10000000 --links 4 --memory 512MiB
 
-A file of so many rows is made, and linked under several names: a table so many times as large, of the same units. Each
-question is asked in a process of its own; memory is by how much that process grows, at its highest.
+A file with --rows rows is made and linked under --links names: a table --links times as large, with the same units.
+Each query runs in a new process; memory is the peak growth of that process.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _make(folder: Path, rows: int, links: int) -> None:
-    """Twenty rows a user, evenly, in groups of a million rows, of which one is made at a time."""
+    """Write twenty rows per user, in row groups of a million rows, generated one group at a time."""
     from pyarrow import parquet
 
     random = np.random.default_rng(SEED)

@@ -1,10 +1,10 @@
-"""The local model on real tables: what each method finds of long lists, and what trusting nobody costs.
+"""Measure the local model on real tables: the names that each method finds, and the error compared with central DP.
 
 Run it from the root of the repository: ``python -m benchmarks.local_model``. The tables are not part of the
-repository; they are looked for in ``../shared/data``. Here each line of a table stands for one person.
-``--picture local.png`` draws a picture such as that of docs/guide/local.md (with the extra ``dpframe[plot]``).
-``--few`` counts instead how many intervals hold where there are few reports, and ``--missing`` where values
-are missing.
+repository: they are read from ``../shared/data``. Here each row of a table stands for one person.
+``--picture local.png`` draws a picture like the one in docs/guide/local.md (with the extra ``dpframe[plot]``).
+``--few`` instead counts how many intervals hold with few reports, and ``--missing`` does so with missing
+values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRODUCTS, WORDS, JOBS = (
     "reddit_ngrams/ngrams.parquet",
     "bank_marketing/bank_full.csv",
 )
-MOST_ROWS = 100_000  # of a list
+MOST_ROWS = 100_000  # limit of the length of a list
 FEW, RUNS, TEN = (1, 2, 3, 10, 30, 100, 1_000), 2_000, [f"name {number}" for number in range(10)]
 METHODS = {
     "subset selection": lambda names, epsilon: dpf.local.SubsetSelection(names, epsilon=epsilon),
@@ -43,23 +43,23 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Found:
-    """What an estimate tells of a list in order of the true counts."""
+    """Figures of an estimate for a list of names in order of their true counts."""
 
     method: str
     epsilon: float
-    top: int  # of the ten most common names, how many are among the ten largest estimates
+    top: int  # how many of the ten most common names are among the ten largest estimates
     seen: int  # how many names stand out: their interval lies above 0
-    false: int  # how many of them are not among the more common half
+    false: int  # how many of those belong to the less common half
     error: float  # the root mean squared error of the unbiased counts
-    expected: float  # and what count_error says of it
-    denoised: float  # and of the denoised counts
+    expected: float  # the same error as count_error states it
+    denoised: float  # the root mean squared error of the denoised counts
 
     @classmethod
     def of(cls, name: str, method: Any, reports: Any, truth: Any, epsilon: float) -> Found:
-        """Compare the estimate with the counts, which are in falling order."""
+        """Compare the estimate with the true counts, which are in descending order."""
         found = method.estimate(reports)
         noisy, error, count = (found[one].to_numpy() for one in ("count_noisy", "count_error", "count"))
-        noisy = noisy - (len(reports) - truth.sum()) / truth.size  # undeclared names are spread evenly: known here
+        noisy = noisy - (len(reports) - truth.sum()) / truth.size  # undeclared names spread evenly; they are known here
         seen = noisy > error * 2  # four standard deviations
         return cls(
             name,
@@ -73,7 +73,7 @@ class Found:
         )
 
     def line(self) -> str:
-        """A row of the table."""
+        """Return a row of the table."""
         return (
             f"| {self.method} | {self.epsilon:g} | {self.top} | {self.seen} | {self.false} | {self.error:,.0f} | "
             f"{self.expected:,.0f} | {self.denoised:,.0f} |"
@@ -81,26 +81,26 @@ class Found:
 
 
 def column(path: Path, name: str) -> pl.Series:
-    """A column of names, without those that are missing."""
+    """Return a column of names without missing values."""
     table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, separator=separator(path))
     values = table[name].drop_nulls().cast(pl.String)
     return values.str.split(" ").list.first() if name == "ngram" else values
 
 
 def separator(path: Path) -> str:
-    """What stands between the columns of a file."""
+    """Return the column separator of a file."""
     with path.open() as file:
         return ";" if ";" in file.readline() else ","
 
 
 def common(values: pl.Series, most: int) -> tuple[list[str], Any]:
-    """The most common names in order, and their counts."""
+    """Return the most common names in order, and their counts."""
     counts = values.value_counts(sort=True).head(most)
     return counts[values.name].to_list(), counts["count"].to_numpy().astype(np.float64)
 
 
 def compared(values: pl.Series, most: int, epsilons: tuple[float, ...]) -> Iterator[Found]:
-    """Every method at every epsilon."""
+    """Yield the figures of every method at every epsilon."""
     names, truth = common(values, most)
     for epsilon in epsilons:
         for name, make in METHODS.items():
@@ -109,7 +109,7 @@ def compared(values: pl.Series, most: int, epsilons: tuple[float, ...]) -> Itera
 
 
 def both_models(values: pl.Series, epsilon: float) -> pl.DataFrame:
-    """A histogram of the central and of the local model, at the same epsilon for each person."""
+    """Return a histogram from the central and one from the local model, at the same epsilon for each person."""
     names, _ = common(values, 100)
     unit = dpf.PrivacyUnit(neighbors="replace")
     ledger = dpf.Ledger(epsilon=2 * epsilon, unit=unit)
@@ -122,7 +122,7 @@ def both_models(values: pl.Series, epsilon: float) -> pl.DataFrame:
 
 
 def picture(models: pl.DataFrame, name: str) -> Any:
-    """Both histograms side by side, with their 95% intervals; `name` is the column of the values."""
+    """Draw both histograms side by side with their 95% intervals; `name` is the column of the values."""
     import altair
 
     found = models.with_columns(
@@ -137,13 +137,13 @@ def picture(models: pl.DataFrame, name: str) -> Any:
 
 
 def held(make: Any, epsilon: float, reports: int, runs: int = RUNS) -> tuple[float, float]:
-    """The share of intervals that hold, of the one name that everybody has and of the nine that nobody has."""
+    """Return two shares of intervals that hold: for the one name that all have, and for the nine that nobody has."""
     count = pl.Series("name", TEN[:1] * reports)
     truth = np.array([reports, *[0] * (len(TEN) - 1)])
     inside = np.zeros((runs, len(TEN)), dtype=bool)
     for run in range(runs):
         method = make(TEN, epsilon)
-        if isinstance(method, dpf.local.CountMeanSketch):  # its error is that of a random key
+        if isinstance(method, dpf.local.CountMeanSketch):  # its error holds over random keys
             method = replace(method, key=str(run))
         found = method.estimate(method.randomize(count), denoise=None)
         inside[run] = np.abs(found["count"].to_numpy() - truth) <= found["count_error"].to_numpy()
@@ -151,7 +151,7 @@ def held(make: Any, epsilon: float, reports: int, runs: int = RUNS) -> tuple[flo
 
 
 def few_reports() -> None:
-    """How many intervals hold where there are few reports: a line for each method and epsilon."""
+    """Print how many intervals hold with few reports: a line for each method and epsilon."""
     print("| method | epsilon | " + " | ".join(f"{reports:,}" for reports in FEW) + " |")
     print("|---|---:|" + "---:|" * len(FEW))
     for name, make in METHODS.items():
@@ -162,7 +162,7 @@ def few_reports() -> None:
 
 
 def held_with_missing(make: Any, epsilon: float, share: float) -> float:
-    """The share of intervals that hold, of four names that equally many of 1,000 people have, or are drawn for."""
+    """Return the share of intervals that hold for four names, equally common among 1,000 people and random fill-ins."""
     names, people, runs = TEN[:4], 1_000, 500
     there = round(people * (1 - share)) // 4
     values = pl.Series("name", [*names * there, *[None] * (people - 4 * there)], dtype=pl.String)
@@ -177,7 +177,7 @@ def held_with_missing(make: Any, epsilon: float, share: float) -> float:
 
 
 def missing_values() -> None:
-    """How many intervals hold where values are missing: a line for each method and epsilon."""
+    """Print how many intervals hold where values are missing: a line for each method and epsilon."""
     shares = (0.0, 0.1, 0.5)
     print("| method | epsilon | " + " | ".join(f"{share:.0%} missing" for share in shares) + " |")
     print("|---|---:|" + "---:|" * len(shares))

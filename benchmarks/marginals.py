@@ -1,10 +1,10 @@
-"""All tables of the thirteen attributes of Adult: by marginals, and each by itself; errors of real releases.
+"""Release all marginal tables of the thirteen attributes of Adult together or separately, and compare the errors.
 
     python -m benchmarks.marginals [--data ../shared/data/adult/adult.csv] [--releases 20]
 
-Errors are root mean squares over the cells of a table, averaged (as squares) over all tables of at least one attribute,
-in standard deviations of the noise of one count at the same price: times mu. A release of 91 separate tables is one
-call of `release_together`, in which each takes the same part of mu^2.
+Errors are root mean squares over the cells of a table, averaged (as squares) over all tables of at least one attribute.
+Their unit is the standard deviation of the noise of one count with the same budget, so they are multiplied by mu. A
+release of 91 separate tables is one call of `release_together`, in which each takes the same part of mu^2.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Tables = Mapping[tuple[str, ...], NDArray[np.float64]]
 
 
 def adult(path: Path) -> pl.DataFrame:
-    """The table with numbers cut into public bins, and missing values as a category of their own."""
+    """Read the table; cut numbers into public bins and make missing values a category."""
     frame = pl.read_csv(path).select(COLUMNS).with_columns(pl.col(pl.String).fill_null("?"))
     tens = [(pl.col(name) // 10).clip(1 if name == "age" else 0, 9) for name in TENS]
     cuts = [
@@ -47,12 +47,12 @@ def adult(path: Path) -> pl.DataFrame:
 
 
 def keys_of(frame: pl.DataFrame) -> dict[str, list[Any]]:
-    """The categories. Of public data they may be read off; of private data they are declared from what is known."""
+    """Return the categories. This reads public data; for private data, declare them from public knowledge."""
     return {name: frame[name].unique().sort().to_list() for name in frame.columns}
 
 
 def exact(frame: pl.DataFrame, keys: Mapping[str, list[Any]], degree: int) -> Tables:
-    """The true tables."""
+    """Return the true tables."""
     places = {name: frame[name].replace_strict(known, range(len(known))).to_numpy() for name, known in keys.items()}
     tables = {}
     for columns in _tables(keys, degree):
@@ -67,7 +67,7 @@ def _tables(keys: Mapping[str, Any], degree: int) -> list[tuple[str, ...]]:
 
 
 def together(frame: pl.DataFrame, keys: Any, degree: int, objective: Any, denoise: Any = None) -> Tables:
-    """One release of all tables."""
+    """Release all tables as marginals in one release."""
     ledger = dpf.Ledger(**PRICE)
     asked = {"keys": keys, "degree": degree, "objective": objective, "denoise": denoise, "ledger": ledger, **PRICE}
     result = frame.dp.marginals(list(keys), **asked)
@@ -80,7 +80,7 @@ def together(frame: pl.DataFrame, keys: Any, degree: int, objective: Any, denois
 
 
 def apart(frame: pl.DataFrame, keys: Any, degree: int) -> Tables:
-    """One release of each table by itself, at one price together."""
+    """Release each table separately, with the same total budget."""
     plans = {
         " x ".join(columns): frame.dp.preview.group_by(*columns, keys={name: keys[name] for name in columns}).count(
             denoise=None
@@ -95,7 +95,7 @@ def apart(frame: pl.DataFrame, keys: Any, degree: int) -> Tables:
 
 
 def squares(released: Tables, truth: Tables) -> NDArray[np.float64]:
-    """The mean squared error of each table."""
+    """Return the mean squared error of each table."""
     return np.array([((released[columns] - truth[columns]) ** 2).mean() for columns in truth])
 
 
@@ -134,7 +134,7 @@ def main() -> int:
 
 
 def _stated(sizes: tuple[int, ...], degree: int, name: str) -> str:
-    """The error that the plan states, where nothing is done to the values."""
+    """Return the error that the plan states, for releases without post-processing."""
     if name not in ("equal", "cells"):
         return f" (stated {math.sqrt(91):.3f})" if name == "separate tables" else ""
     variances = ContrastDesign(sizes, degree, name).table_variances  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""OpenDP and diffprivlib as ``benchmarks.peers_accuracy`` asks them. Neither is needed for anything else."""
+"""Calls of OpenDP and diffprivlib for ``benchmarks.peers_accuracy``. Nothing else needs these libraries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAMES = {"opendp": "opendp.prelude", "diffprivlib": "diffprivlib.tools"}
 
 
 def has(name: str) -> bool:
-    """Tell whether a peer can be imported."""
+    """Return whether a peer can be imported."""
     return module(name) is not None
 
 
 @cache
 def module(name: str) -> Any:
-    """A peer, or None."""
+    """Import a peer, or return None."""
     try:
         found = importlib.import_module(NAMES[name])
     except ImportError:
@@ -32,13 +32,13 @@ def module(name: str) -> Any:
 
 
 def smallest_scale(cost: Callable[[float], float], most: float) -> float:
-    """The smallest scale whose cost is at most this, to one part in 10^6."""
+    """Return the smallest scale whose cost is at most `most`, to one part in 10^6."""
     low, high = 1e-6, 1e12
 
     def enough(scale: float) -> bool:
         try:
             return cost(scale) <= most
-        except Exception:  # its own kind, where so small a scale overflows
+        except Exception:  # the peer's own exception, where the scale is so small that it overflows
             return False
 
     for _ in range(32):
@@ -50,7 +50,7 @@ def smallest_scale(cost: Callable[[float], float], most: float) -> float:
 def opendp_choices(
     values: np.ndarray, candidates: list[float], q: Sequence[float], rows: int, epsilon: float, delta: float = 0.0
 ) -> Callable[[], list[float]]:
-    """Each quantile by a choice of its own, all of one price; with a delta they add up as zero-concentrated ones."""
+    """Choose each quantile separately at equal epsilon; with a delta, compose the choices by zCDP."""
     dp = module("opendp")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
     measure = dp.zero_concentrated_divergence() if delta else dp.max_divergence()
@@ -71,7 +71,7 @@ def opendp_choices(
 def opendp_tree(
     values: np.ndarray, candidates: list[float], q: Sequence[float], rows: int, epsilon: float
 ) -> Callable[[], list[float]]:
-    """All quantiles of one tree of noisy counts, made consistent."""
+    """Read all quantiles from one tree of noisy counts that is made consistent."""
     dp = module("opendp")
     step = candidates[1] - candidates[0]
     edges = [candidates[0] - step / 2] + [one + step / 2 for one in candidates]
@@ -92,20 +92,20 @@ def opendp_tree(
 def diffprivlib_quantiles(
     values: np.ndarray, bounds: tuple[int, int], q: Sequence[float], epsilon: float
 ) -> Callable[[], list[float]]:
-    """Each quantile at its part of epsilon."""
+    """Release each quantile with an equal part of epsilon."""
     tools = module("diffprivlib")
 
     def release() -> list[float]:
         try:
             return [float(tools.quantile(values, one, epsilon=epsilon / len(q), bounds=bounds)) for one in q]
-        except RuntimeError:  # its probabilities are no numbers where many values are tied
+        except RuntimeError:  # where many values are tied, its probabilities are NaN
             return [math.nan] * len(q)
 
     return release
 
 
 def opendp_variance(values: np.ndarray, bounds: tuple[int, int], rows: int, epsilon: float) -> Callable[[], float]:
-    """The variance of so many rows as there are, with Laplace noise; a unit's rows are replaced."""
+    """Release the variance for a known number of rows, with Laplace noise; neighbors replace the rows of a unit."""
     dp = module("opendp")
     domain = dp.vector_domain(dp.atom_domain(bounds=(float(bounds[0]), float(bounds[1]))), size=values.size)
     exact = dp.t.make_variance(domain, dp.symmetric_distance())
@@ -119,13 +119,13 @@ def opendp_variance(values: np.ndarray, bounds: tuple[int, int], rows: int, epsi
 
 
 def diffprivlib_variance(values: np.ndarray, bounds: tuple[int, int], epsilon: float) -> Callable[[], float]:
-    """The variance, whose divisor is the exact number of rows."""
+    """Release the variance; it divides by the exact number of rows."""
     tools = module("diffprivlib")
     return lambda: float(tools.var(values, epsilon=epsilon, bounds=bounds))
 
 
 def opendp_top(counts: list[int], k: int, epsilon: float) -> Callable[[], Sequence[int]]:
-    """The places of the k largest counts, in one choice; a unit moves each count by at most 1, all the same way."""
+    """Choose the places of the k largest counts at once; a unit changes each count by at most 1, in one direction."""
     dp = module("opendp")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int, monotonic=True)
 
@@ -137,7 +137,7 @@ def opendp_top(counts: list[int], k: int, epsilon: float) -> Callable[[], Sequen
 
 
 def diffprivlib_top(counts: list[int], k: int, epsilon: float) -> Callable[[], Sequence[int]]:
-    """The places of the k largest counts of a histogram of declared places."""
+    """Return the places of the k largest counts of a histogram with declared bins."""
     tools = module("diffprivlib")
     given, edges = np.repeat(np.arange(len(counts)), counts), np.arange(len(counts) + 1) - 0.5
 
@@ -151,16 +151,16 @@ def diffprivlib_top(counts: list[int], k: int, epsilon: float) -> Callable[[], S
 def opendp_keys(
     frame: pl.DataFrame, key: str, owner: str | None, pairs: int, epsilon: float, delta: float, part: float
 ) -> Callable[[], int]:
-    """Keys whose noisy count is above a threshold; of each unit so many random keys count. `part` of delta is its own.
+    """Find keys whose noisy count exceeds a threshold; `pairs` random keys of each unit count.
 
-    With all of delta the noise is Laplace noise; with half of it Gaussian noise, which spends the rest.
+    `part` is the share of delta for the threshold. 1 means Laplace noise; 0.5 Gaussian noise, which spends the rest.
     """
     dp = module("opendp")
     gaussian = part < 1.0
     domain = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int))
     distance = (dp.l02inf_distance if gaussian else dp.l01inf_distance)(dp.absolute_distance(T=int))
     pure = dp.zero_concentrated_divergence() if gaussian else dp.max_divergence()
-    far = (pairs, math.isqrt(pairs) if gaussian else pairs, 1)  # pairs is a square
+    far = (pairs, math.isqrt(pairs) if gaussian else pairs, 1)  # a square number
 
     def made(scale: float, threshold: int) -> Any:
         return dp.m.make_noise_threshold(domain, distance, dp.approximate(pure), scale, threshold)
@@ -190,14 +190,14 @@ def opendp_keys(
 
 
 def _leak(made: Callable[[float, int], Any], scale: float, threshold: int, far: tuple[int, ...]) -> float:
-    """The delta of a threshold; 1 where the peer refuses it."""
+    """Return the delta of a threshold; 1 where the peer refuses the threshold."""
     try:
         return float(made(scale, threshold).map(far)[1])
-    except Exception:  # its own kind, of a threshold that is too low for it
+    except Exception:  # the peer's own exception, where the threshold is too low
         return 1.0
 
 
 def _rho(dp: Any, rho: float) -> Any:
-    """Gaussian noise that costs exactly this rho, by which the peer converts it."""
+    """Return Gaussian noise that costs exactly this rho: the peer converts rho to epsilon through a measurement."""
     space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     return dp.m.make_gaussian(*space, scale=math.sqrt(0.5 / rho))

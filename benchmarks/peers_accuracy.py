@@ -1,9 +1,9 @@
-"""The accuracy of dpframe beside OpenDP and diffprivlib: quantiles, variances, top-k, keys that are found.
+"""Compare the accuracy of dpframe, OpenDP and diffprivlib: quantiles, variances, top-k, unknown groups.
 
-Run it from the root of the repository, where both are installed (``pip install opendp diffprivlib``):
-``python -m benchmarks.peers_accuracy``. A peer that is missing is left out, and named. The tables are not part of the
-repository; they are looked for in ``../shared/data``. Every method gets the same epsilon, delta, bounds and neighbors;
-what a peer is given besides is said. Figures are means of repeated releases with their standard errors.
+Run it from the root of the repository, with both installed (``pip install opendp diffprivlib``):
+``python -m benchmarks.peers_accuracy``. A missing peer is named and left out. The tables are not part of the
+repository: they are read from ``../shared/data``. Every method gets the same epsilon, delta, bounds and neighbors; any
+further facts that a peer gets are stated. Figures are means of repeated releases with their standard errors.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ DATA = Path("../shared/data")
 DELTA = 1e-6
 KEYS_DELTA = 1e-5
 QUANTILES = {"median": (0.5,), "quartiles": (0.25, 0.5, 0.75), "deciles": tuple(place / 10 for place in range(1, 10))}
-VISITS = "german_health_1984_88/rwm5yr.csv"  # at most 5 rows of a person, one for each of five years
+VISITS = "german_health_1984_88/rwm5yr.csv"  # at most 5 rows per person, one for each of five years
 
 
 @dataclass(frozen=True)
 class Column:
-    """A real column with the bounds that everybody is given."""
+    """A real column with the bounds that every method gets."""
 
     name: str
     file: str
     column: str
     bounds: tuple[int, int]
     unit: str | None = None
-    rows: int = 1  # of one unit
+    rows: int = 1  # rows per unit
 
     def frame(self, data: Path) -> pl.DataFrame:
-        """Its table, without missing values."""
+        """Read the table without missing values."""
         names = [self.column] + ([self.unit] if self.unit else [])
         return read(data / self.file).select(names).drop_nulls()
 
     @property
     def candidates(self) -> list[float]:
-        """The candidates of a quantile that dpframe takes by itself."""
+        """The default candidates of dpframe for a quantile."""
         return list(dpf.median(self.column, bounds=self.bounds).candidates)
 
     def bounded(self) -> dict[str, Any]:
-        """The bounds of contribution of a call."""
+        """The contribution bounds of a call."""
         return {"max_rows": self.rows} if self.unit else {}
 
 
@@ -66,19 +66,19 @@ COLUMNS = (
     Column("Taxis, fare", "nyc_taxis_2019/taxis.csv", "fare", (0, 150)),
     Column("German health, visits, by person", VISITS, "docvis", (0, 121), "id", 5),
 )
-KEYS = (  # table, key, who is protected
+KEYS = (  # table, key, privacy unit
     ("Online retail, rows", "online_retail/online_retail.parquet", "description", None),
     ("Taxis, zones, rows", "nyc_taxis_2019/taxis.csv", "pickup_zone", None),
     ("Reddit, rows", "reddit_ngrams/ngrams.parquet", "ngram", None),
     ("Reddit, by user", "reddit_ngrams/ngrams.parquet", "ngram", "user_id"),
     ("Online retail, by customer", "online_retail/online_retail.parquet", "description", "customer_id"),
 )
-PAIRS = (1, 4, 25, 100)  # of how many keys of a unit a peer keeps: the best is shown
+PAIRS = (1, 4, 25, 100)  # limits on the keys per unit that are tried for a peer: the best one is shown
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one method."""
+    """The result of one method on one case."""
 
     case: str
     method: str
@@ -87,7 +87,7 @@ class Figure:
 
     @classmethod
     def of(cls, case: str, method: str, values: Iterable[float]) -> Figure:
-        """The mean of repeated releases, and its standard error."""
+        """Return the mean of repeated releases, and its standard error."""
         found = np.fromiter(values, dtype=np.float64)
         found = found[np.isfinite(found)]
         if found.size < 2:
@@ -110,7 +110,7 @@ def main() -> int:
     if not (options.data / VISITS).exists():
         print(f"No {VISITS} in {options.data}. Name the folder with --data.")
         return 0
-    warnings.simplefilter("ignore")  # peers warn of data beyond the bounds, at every call
+    warnings.simplefilter("ignore")  # peers warn at every call about data beyond the bounds
     for name in missing:
         print(f"{name} is not installed, and left out")
     for name in options.only:
@@ -121,7 +121,7 @@ def main() -> int:
 
 
 def show(figures: Iterable[Figure]) -> None:
-    """A row for each case, a column for each method."""
+    """Print a row for each case, a column for each method."""
     table: dict[str, dict[str, str]] = {}
     for one in figures:
         words = "fails" if math.isnan(one.mean) else f"{one.mean:.3g} ± {one.error:.2g}"
@@ -138,10 +138,10 @@ def show(figures: Iterable[Figure]) -> None:
 
 
 def quantiles(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
-    """Mean distance in ranks from the quantile of the clipped values, over all quantiles of a release.
+    """Measure the mean distance in ranks from the quantile of the clipped values, over all quantiles of a release.
 
-    The quantile is that of values at their nearest candidates, and every answer goes to its nearest one as well. Peers
-    that choose among candidates are given such values; diffprivlib, which knows none, is given them as they are.
+    The quantile is that of values rounded to the nearest candidates, and answers are rounded as well. Peers that choose
+    among candidates get rounded values; diffprivlib, which has no candidates, gets the values as they are.
     """
     for column in COLUMNS:
         frame = column.frame(data)
@@ -156,13 +156,13 @@ def quantiles(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
 
 
 def nearest(candidates: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """The nearest candidate to each value, the upper one of two, as dpframe has it; what is no number stays none."""
+    """Return the nearest candidate to each value, the upper one if tied, as in dpframe; NaN stays NaN."""
     middles = (candidates[1:] + candidates[:-1]) / 2
     return np.where(np.isfinite(found), candidates[np.searchsorted(middles, found, side="right")], np.nan)
 
 
 def ranks_away(ordered: np.ndarray, found: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """How many values lie between an answer and the q-quantile; 0 where the answer is one."""
+    """Return how many values lie between an answer and the q-quantile; 0 where the answer is a q-quantile."""
     if not np.isfinite(found).all():
         return np.full(found.size, np.nan)
     target = q * ordered.size
@@ -173,7 +173,7 @@ def ranks_away(ordered: np.ndarray, found: np.ndarray, q: np.ndarray) -> np.ndar
 def quantile_methods(
     column: Column, frame: pl.DataFrame, exact: np.ndarray, values: np.ndarray, q: Sequence[float], epsilon: float
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Releases of all quantiles by each method."""
+    """Yield a function for each method that releases all quantiles."""
     words = {"bounds": column.bounds, **column.bounded()}
 
     def ours(**more: Any) -> Callable[[], Any]:
@@ -196,7 +196,7 @@ def quantile_methods(
         yield "OpenDP, choices", peers.opendp_choices(values, *given)
         yield f"OpenDP, choices, delta {DELTA:g}", peers.opendp_choices(values, *given, delta=DELTA)
         yield "OpenDP, tree", peers.opendp_tree(values, *given)
-    if peers.has("diffprivlib") and column.unit is None:  # which protects rows alone
+    if peers.has("diffprivlib") and column.unit is None:  # diffprivlib protects rows only
         yield "diffprivlib", peers.diffprivlib_quantiles(exact, column.bounds, q, epsilon)
 
 
@@ -204,7 +204,7 @@ def quantile_methods(
 
 
 def variances(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
-    """Mean distance from the variance of the clipped values, in percent of it."""
+    """Measure the mean distance from the variance of the clipped values, in percent of it."""
     for column in COLUMNS:
         frame = column.frame(data)
         values = frame[column.column].cast(pl.Float64).clip(*column.bounds).to_numpy()
@@ -217,7 +217,7 @@ def variances(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
 def variance_methods(
     column: Column, frame: pl.DataFrame, values: np.ndarray, epsilon: float
 ) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Peers are given the number of rows as a public fact, and protect a row that is replaced; dpframe counts rows."""
+    """Peers take the number of rows as public and protect against replacing a row; dpframe counts the rows."""
 
     def ours(neighbors: str, **more: Any) -> Callable[[], float]:
         unit = dpf.PrivacyUnit(column=column.unit, neighbors=neighbors)
@@ -238,7 +238,7 @@ def variance_methods(
 
 
 def most_common(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
-    """The part of the true ten most common values that is found, of declared categories."""
+    """Measure which part of the true ten most common values is found among declared categories."""
     for name, file, key, owner in KEYS:
         frame = pairs_of(read(data / file), key, owner)
         counts = frame.group_by(key).len().sort("len", key, descending=[True, False])
@@ -252,10 +252,10 @@ def most_common(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
 def top_methods(
     frame: pl.DataFrame, counts: pl.DataFrame, key: str, owner: str | None, epsilon: float
 ) -> Iterator[tuple[str, Callable[[], Sequence[Any]]]]:
-    """A unit counts once in each category, in however many it is."""
+    """Yield a function for each method; a unit counts once in each of its categories, without a limit for the peers."""
     ledger = dpf.Ledger(epsilon=1e9, unit=owner, checks=False)
     most = {"max_rows": 1, "max_groups": 100} if owner else {}
-    categories = counts[key].sort().to_list()  # the order tells nothing
+    categories = counts[key].sort().to_list()  # the order reveals nothing about the counts
     words = {"k": 10, "categories": categories, "epsilon": epsilon, "ledger": ledger, **most}
 
     def ours() -> Sequence[Any]:
@@ -271,11 +271,11 @@ def top_methods(
         yield "diffprivlib, counts sorted", lambda: [categories[place] for place in places_of_counts()]
 
 
-# Keys that are found
+# Unknown groups
 
 
 def keys_found(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
-    """How many keys are shown."""
+    """Measure how many keys are shown."""
     if not hasattr(dpf, "discover"):
         print("dpframe finds no keys in this version, and is left out\n")
     for name, file, key, owner in KEYS:
@@ -288,7 +288,7 @@ def keys_found(data: Path, epsilon: float, repeats: int) -> Iterator[Figure]:
 def key_methods(
     frame: pl.DataFrame, key: str, owner: str | None, epsilon: float
 ) -> Iterator[tuple[str, Callable[[], int]]]:
-    """Of the peers' numbers of keys of a unit the best is taken, which dpframe is not told."""
+    """Yield a function for each method; for peers, the best limit on keys per unit is used, for dpframe a fixed one."""
     if hasattr(dpf, "discover"):
         for words_of, part in (("dpframe, pure", None), ("dpframe, Gaussian", 0.5)):
             yield words_of, our_keys(frame, key, owner, epsilon, part)
@@ -301,7 +301,7 @@ def key_methods(
 
 
 def our_keys(frame: pl.DataFrame, key: str, owner: str | None, epsilon: float, part: float | None) -> Callable[[], int]:
-    """The number of keys that dpframe finds; with `part` of the delta for Gaussian noise and the rest for the keys."""
+    """Return the number of keys that dpframe finds; `part` of delta is for Gaussian noise, the rest for the keys."""
     most = {"max_groups": 20} if owner else {}
     noise = {} if part is None else {"delta": KEYS_DELTA * part}
     ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=owner, checks=False)
@@ -311,14 +311,14 @@ def our_keys(frame: pl.DataFrame, key: str, owner: str | None, epsilon: float, p
 
 
 def pairs_of(frame: pl.DataFrame, key: str, owner: str | None) -> pl.DataFrame:
-    """The rows with a key; of units each pair once."""
+    """Return the rows that have a key; for units, each pair of unit and key once."""
     if owner is None:
         return frame.select(key).drop_nulls()
     return frame.select(owner, key).drop_nulls().unique(maintain_order=True)
 
 
 def read(path: Path) -> pl.DataFrame:
-    """A table."""
+    """Read a table."""
     return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
 
 

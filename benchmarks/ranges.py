@@ -1,8 +1,8 @@
-"""Errors of sums of neighboring bins: a plain histogram against ``ranges=True``.
+"""Compare the errors of sums of neighboring bins: a plain histogram against ``ranges=True``.
 
 Run it from the root of the repository: ``python -m benchmarks.ranges``. The first table is exact, at mu = 1 or
-epsilon = 1, where each row is a unit. The second is of published histograms (DPBench: Hay et al., SIGMOD 2016), which
-are looked for in ``../shared/data``: root mean squared errors of all prefixes, and of 2,000 ranges with random ends.
+epsilon = 1, where each row is a unit. The second uses published histograms (DPBench: Hay et al., SIGMOD 2016) from
+``../shared/data``: root mean squared errors of all prefixes, and of 2,000 ranges with random ends.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dpframe.queries.prefix_sums import PrefixSums, Tree
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIZES = (100, 1_000)
-BINS = 1_024  # of the published ones, which have 4,096: four neighbors are one bin
-MOST_ROWS = 1_000_000  # the published ones are scaled down to about so many rows
-SIDE = 64  # of the published grids, which have 256 x 256 cells
+BINS = 1_024  # the published histograms have 4,096: four neighbors form one bin
+MOST_ROWS = 1_000_000  # published histograms with more rows are scaled down to this
+SIDE = 64  # the published grids have 256 x 256 cells
 ASKED = {"histogram, denoise=None": {"denoise": None}, "histogram": {}, "ranges=True": {"ranges": True}}
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def exact() -> None:
-    """Errors that follow from the designs alone."""
+    """Print errors that are computed from the designs alone."""
     print("| bins | noise | design | a bin | all prefixes | all ranges | the worst range |")
     print("|---:|---|---|---:|---:|---:|---:|")
     for size in SIZES:
@@ -55,11 +55,11 @@ def exact() -> None:
 
 
 def exact_of_grids() -> None:
-    """Root mean squares of the standard deviations of all rectangles, which are products."""
+    """Print root mean squares of the standard deviations of all rectangles: each is the mean variance on one axis."""
     print("\n| cells | Gaussian, mu 1: histogram | ranges=True | Laplace, epsilon 1: histogram | ranges=True |")
     print("|---|---:|---:|---:|---:|")
     for size in (16, 64, 256):
-        plain = (size + 2) / 3.0  # the mean length of a range: an axis of a plain histogram
+        plain = (size + 2) / 3.0  # the mean length of a range, and so the mean variance on one axis of a histogram
         gaussian, tree = PrefixSums(size, 8), Tree.best_of_sums(size)
         square = gaussian.column_square * gaussian.grid**2 * _mean_variance(gaussian)
         found = plain, square, math.sqrt(2.0) * plain, math.sqrt(2.0) * tree.levels**2 * tree.mean_variance
@@ -74,13 +74,13 @@ def _mean_variance(design: PrefixSums) -> float:
 
 
 def _of(design: PrefixSums | Tree, p: int) -> tuple[float, Floats]:
-    """The standard deviation of the noise of what is measured, and how the bins are read off it."""
+    """Return the standard deviation of the measured noise, and the matrix that computes the bins from it."""
     scale = design.column_square**0.5 if p == 2 else math.sqrt(2.0) * design.column_sum
     return scale * design.grid, np.diff(design.running(np.eye(design.width)).T, axis=0, prepend=0.0)
 
 
 def line(size: int, noise: str, name: str, deviation: float, bins: Floats) -> None:
-    """A line of the first table: standard deviations, and root mean squares of them."""
+    """Print a line of the first table: root mean squares of standard deviations, and the largest."""
     running = np.pad(np.cumsum(bins, axis=0), ((1, 0), (0, 0)))
     corner = running @ running.T
     sums = (np.diag(corner)[:, None] + np.diag(corner) - 2.0 * corner)[np.triu_indices(size + 1, 1)]
@@ -89,7 +89,7 @@ def line(size: int, noise: str, name: str, deviation: float, bins: Floats) -> No
 
 
 def measured(file: Path, repeats: int) -> None:
-    """Whole calls on published histograms."""
+    """Measure whole calls on published histograms."""
     print("\n| histogram | epsilon | " + " | ".join(f"{name}: prefixes | ranges" for name in ASKED) + " |")
     print("|---|---:|" + "---:|---:|" * len(ASKED))
     ends = np.sort(np.random.default_rng(5).integers(0, BINS + 1, (2_000, 2)), axis=1)
@@ -116,7 +116,7 @@ def _errors(
 
 
 def measured_grids(file: Path, repeats: int) -> None:
-    """Whole calls on published grids: cells, and 2,000 rectangles."""
+    """Measure whole calls on published grids: cells, and 2,000 rectangles."""
     print("\n| grid | epsilon | " + " | ".join(f"{name}: cells | rectangles" for name in ASKED) + " |")
     print("|---|---:|" + "---:|---:|" * len(ASKED))
     ends = np.sort(np.random.default_rng(6).integers(0, SIDE + 1, (2, 2_000, 2)), axis=2)

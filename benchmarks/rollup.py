@@ -1,7 +1,7 @@
-"""What subtotals cost and gain: `rollup=True` and `cube=True` against the cells alone, whose noisy values are added up.
+"""Compare `rollup=True` and `cube=True` with releasing the cells alone and adding up their noisy values.
 
-Run it from the root of the repository: ``python -m benchmarks.rollup``. The tables are not part of the repository; they
-are looked for in ``../shared/data``.
+Run it from the root of the repository: ``python -m benchmarks.rollup``. The tables are not part of the repository: they
+are read from ``../shared/data``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CUBED: dict[str, Any] = {
 
 
 def main() -> int:
-    """Statistic and print."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
     parser.add_argument("--repeats", type=int, default=20, help="draws of the noise that are averaged")
@@ -62,14 +62,14 @@ def main() -> int:
 
 
 def read(path: Path) -> pl.DataFrame:
-    """A table of the shared data."""
+    """Read a table of the shared data."""
     return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
 
 
 def measured(
     name: str, frame: pl.DataFrame, keys: dict[str, Any], option: Option, delta: float | None, repeats: int
 ) -> list[str]:
-    """A line of the table for each level."""
+    """Return a line of the table for each level."""
     price = {"epsilon": EPSILON} if delta is None else {"epsilon": EPSILON, "delta": delta}
     levels, subtotals = Subtotals(key_axes(tuple(keys), keys, None), option).levels, {option: True}
     asked = frame.dp.group_by(*keys, keys=keys)

@@ -1,9 +1,9 @@
-"""Nanoseconds per draw of exact integer noise, beside NumPy's float samplers, which are neither exact nor secure.
+"""Measure nanoseconds per draw of exact integer noise, and of NumPy's float samplers, which are not exact or secure.
 
     python -m benchmarks.sampler --draws 1000000 --repeats 15
 
-Every figure is the least processor time of the repeats (a busy machine only adds to it), the table of a law included
-in none but the first. The last digits of the floats are rounded, so that both sides give whole numbers.
+Every figure is the least processor time of the repeats, because a busy machine only adds to it. Only the first repeat
+computes the table of a distribution. Floats are rounded, so that both sides return whole numbers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _names() -> list[str]:
 
 
 def least_times(actions: list[Callable[[], object]], options: argparse.Namespace) -> list[float]:
-    """Nanoseconds of each action, timed in turn."""
+    """Return the nanoseconds of each action; the actions take turns."""
     least = [np.inf] * len(actions)
     for _ in range(options.repeats):
         for place, action in enumerate(actions):

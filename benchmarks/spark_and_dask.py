@@ -1,11 +1,11 @@
-"""Processor time of releases on Spark and Dask, against the plain query and bounding by hand in the same engine.
+"""Measure processor time of releases on Spark and Dask, against the plain query and bounding by hand in each engine.
 
     python -m benchmarks.spark_and_dask --only spark --rows 10000000 --repeats 5
     python -m benchmarks.spark_and_dask --only dask --rows 10000000 --repeats 5
 
-The rows are those of `larger_than_memory`, in Parquet files. Questions are asked in turn in one session, which is warm:
-what the first round took is left out. Time is that of this process and of all that it started, the JVM and Python's
-workers too; of the repeats the least and the median are shown, and ratios are of the medians.
+The rows are those of `larger_than_memory`, in Parquet files. The queries take turns in one session; the first round
+warms it up and is not counted. Time is that of this process and of all that it started, including the JVM and Python
+workers. The least and the median of the repeats are shown; ratios are those of the medians.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from benchmarks.larger_than_memory import CELL, GROUP, HOURS, SEED, WARDS, group
 from benchmarks.speed import machine
 
 BOUNDS = (0, 5_000)
-MOST_ROWS = 6.0  # of a unit that counts in full: three rows in two cells, pure
+MOST_ROWS = 6.0  # rows of a unit at full weight: three rows in two cells, pure DP
 ROWS_OF_FILE = 2**21
 Questions = dict[str, Callable[[], Any]]
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "3g",  # which in local mode is all of the JVM
+    "spark.driver.memory": "3g",  # in local mode this is the whole JVM
     "spark.sql.shuffle.partitions": "8",
     "spark.python.worker.reuse": "true",
 }
@@ -64,7 +64,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _make(folder: Path, rows: int) -> None:
-    """Files of groups of a million rows, twenty rows a user."""
+    """Write files of row groups of a million rows, twenty rows per user."""
     import numpy as np
     from pyarrow import parquet
 
@@ -79,7 +79,7 @@ def _make(folder: Path, rows: int) -> None:
 
 
 def _seconds(questions: Questions, repeats: int) -> dict[str, list[float]]:
-    """The processor seconds of each question, asked in turn; the first round is not counted."""
+    """Return the processor seconds of each query, measured in turns; the first round is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in questions}
     for _ in range(repeats + 1):
         for name, ask in questions.items():
@@ -91,9 +91,9 @@ def _seconds(questions: Questions, repeats: int) -> dict[str, list[float]]:
 
 
 def _ticks() -> dict[int, int]:
-    """The processor time of this process and of each that it started and that lives.
+    """Return the processor time of this process and of each living process that it started.
 
-    What a process that ended has taken is left out: Spark ends workers that had nothing to do for a minute, in between.
+    The time of ended processes is left out: between rounds, Spark ends workers that are idle for a minute.
     """
     return {process: user + system for process, (user, system, *_) in ticks_of_processes().items()}
 
@@ -125,7 +125,7 @@ def _units(table: Any) -> Any:
 
 @contextlib.contextmanager
 def _on_spark(folder: str) -> Iterator[Questions]:
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # of executors: Spark has a task for each core
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # for executors: Spark runs one task per core
     with spark_session(SETTINGS) as session:
         table = session.read.parquet(folder)
         yield {

@@ -1,10 +1,10 @@
-"""How long a release takes, as a multiple of the plain aggregation of the same columns, measured side by side.
+"""Measure how long a release takes, as a multiple of the plain aggregation of the same columns.
 
     python -m benchmarks.speed --rows 1000000 10000000 --repeats 3 --json speed.json
     python -m benchmarks.speed --rows 10000000 --clock cpu --least --kernels without --only "row level"
 
-Machines are noisy, so a release and its plain counterparts are timed in turn, and the median of the pairwise ratios is
-what counts. All data are generated in the run.
+Machines are noisy, so a release and its plain counterparts are timed in turns, and the result is the median of the
+pairwise ratios. All data are generated in the run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BINS, GRID_SIDE = 1_000, 1_000
 SMALL_ROWS, SMALL_CALLS = 1_000, 200
 IMPORT_RUNS = 10
 HEAVY_MODULES = ("scipy.stats", "dp_accounting", "pandas")
-PLENTY = 1e6  # of epsilon: no release of a run is refused
+PLENTY = 1e6  # so much epsilon that no release is refused
 ZIPF = 1.3  # the exponent of skewed ids: the largest unit has a quarter of all rows
 AIMS = {"rows": 2.0, "histogram": 1.6, "pandas": 1.0, "user": 5.0, "small": 5.0, "fair": 0.8}
 SUMS = (pl.len().alias("n"), pl.col("cost").sum(), pl.col("age").mean())
@@ -51,7 +51,7 @@ class Case:
 
     name: str
     release: Action
-    plain: dict[str, Action]  # the one with the least median is the baseline
+    plain: dict[str, Action]  # the one with the smallest median is the baseline
     aim: float | None = None
     aside: dict[str, Action] = field(default_factory=dict)  # timed for information, never the baseline
 
@@ -112,7 +112,7 @@ def _sections(options: argparse.Namespace) -> Iterator[list[Figure]]:
 
 
 def machine() -> str:
-    """Say in one line what was measured on, without the machine's name."""
+    """Describe the machine in one line, without its name."""
     versions = f"Python {platform.python_version()}, polars {pl.__version__}, pandas {pd.__version__}, "
     threads = f"{os.cpu_count()} cores, {pl.thread_pool_size()} Polars threads, {platform.machine()}"
     return f"{threads}, {versions}numpy {np.__version__}, dpframe {dpf.__version__}"
@@ -138,7 +138,7 @@ def _ratios(
 
 
 def _in_turn(actions: dict[str, Action], repeats: int) -> dict[str, list[float]]:
-    """Milliseconds of each action, timed A B A B ... so that a slow spell of the machine hits all; once unmeasured."""
+    """Return milliseconds of each action, timed A B A B ... so that slow spells hit all; one more round warms up."""
     times: dict[str, list[float]] = {name: [] for name in actions}
     for turn in range(repeats + 1):
         for name, action in actions.items():
@@ -165,7 +165,7 @@ def _progress(words: str) -> None:
 
 
 def _table(figures: list[Figure]) -> list[str]:
-    """The table of benchmarks/README.md."""
+    """Return the table of benchmarks/README.md."""
     lines = ["| | rows | median | least - most | aim | dpframe | plain |", "|---|---:|---:|---:|---:|---:|---|"]
     for figure in figures:
         rows = "" if figure.rows is None else f"{figure.rows:,}"
@@ -194,7 +194,7 @@ def row_level(rows: int) -> Iterator[Case]:
 
 
 def histogram(rows: int) -> Iterator[Case]:
-    """1,000 equal bins of one column."""
+    """Time a histogram of one column with 1,000 equal bins."""
     frame = _rows_frame(rows).select("cost")
     width, limits = COST_BOUNDS[1] / BINS, COST_BOUNDS
     whole = pl.col("cost").filter(pl.col("cost").is_between(*limits))
@@ -217,7 +217,7 @@ def histogram(rows: int) -> Iterator[Case]:
 
 
 def grid(rows: int) -> Iterator[Case]:
-    """1,000 x 1,000 equal bins of two columns: a million cells."""
+    """Time a histogram of two columns with 1,000 x 1,000 equal bins: a million cells."""
     random = np.random.default_rng(SEED)
     frame = pl.DataFrame({"x": random.random(rows), "y": random.beta(2, 5, rows)})
     cells = [(pl.col(name) * GRID_SIDE).cast(pl.Int32) for name in ("x", "y")]
@@ -248,7 +248,7 @@ def user_level(rows: int) -> Iterator[Case]:
 
 
 def fair(rows: int) -> Iterator[Case]:
-    """The user level against the same bounding of units by hand, in floats and without any privacy: the same work."""
+    """Compare with the same bounding of units by hand, in floats and without privacy, which is the same work."""
     for spread, skewed in (("even", False), ("skewed", True)):
         frame = _users_frame(rows, skewed=skewed)
         for ids, column in (("integer", "user"), ("string", "user_name")):
@@ -257,7 +257,7 @@ def fair(rows: int) -> Iterator[Case]:
 
 
 def other_statistics(rows: int) -> Iterator[Case]:
-    """What is no sum, by 24 keys: different units and values, medians; and a variance."""
+    """Time statistics that are not sums, by 24 keys: distinct units and values, medians; and a variance."""
     frame = _users_frame(rows).select("user", "hour", "age", "cost")
     hours = frame.dp.group_by("hour", keys=range(HOURS))
     unit = dpf.PrivacyUnit(column="user", max_rows=3, max_groups=2)
@@ -273,7 +273,7 @@ def other_statistics(rows: int) -> Iterator[Case]:
 
 
 def _bounded_by_hand(frame: pl.DataFrame, unit: str) -> dict[str, Action]:
-    """Pairs of unit and cell, a weight for each unit, and weighted sums by cell; joined, and by a window."""
+    """Bound units by hand: pairs of unit and cell, a weight per unit, weighted sums by cell; by join and by window."""
     cell, value = ["ward", "hour"], {"cost": pl.col("cost").clip(*COST_BOUNDS), "age": pl.col("age").clip(*AGE_BOUNDS)}
     sums = [expression.sum().alias(name) for name, expression in value.items()]
     pairs = frame.lazy().group_by(unit, *cell).agg(pl.len().alias("n"), *sums, pl.col("age").count().alias("m"))
@@ -330,9 +330,9 @@ def _rows_frame(rows: int) -> pl.DataFrame:
 
 
 def _users_frame(rows: int, *, skewed: bool = False) -> pl.DataFrame:
-    """Rows fall on users, wards and hours evenly: at 10^7 rows nearly every user has more rows than count in full.
+    """Return rows spread evenly over users, wards, hours: at 10^7 rows, most users have more rows than count in full.
 
-    Skewed, the users' rows follow Zipf's law: few have most of them.
+    With `skewed`, the numbers of rows per user follow Zipf's law: few users have most rows.
     """
     random = np.random.default_rng(SEED)
     user = random.zipf(ZIPF, rows) % USERS if skewed else random.integers(0, USERS, rows)
@@ -348,7 +348,7 @@ def _values(random: np.random.Generator, rows: int) -> dict[str, Any]:
 
 
 def _pandas(frame: pl.DataFrame, *columns: str) -> pd.DataFrame:
-    """As a user has it: NumPy columns, and pandas' own strings."""
+    """Return the frame as a pandas user has it: NumPy columns, and pandas' own strings."""
     return pd.DataFrame({name: _pandas_column(frame[name]) for name in columns})
 
 
@@ -362,7 +362,7 @@ def _pandas_column(column: pl.Series) -> Any:
 
 
 def small_releases() -> list[Figure]:
-    """Milliseconds of a release on 1,000 rows, its charge included."""
+    """Return milliseconds of a release on 1,000 rows, including its charge."""
     frame = _rows_frame(SMALL_ROWS)
     frames = {"Polars": frame, "LazyFrame": frame.lazy(), "pandas": _pandas(frame, "hour", "cost", "age")}
     figures = []
@@ -386,7 +386,7 @@ def _small(frame: Any, ledger: dpf.Ledger) -> dict[str, Action]:
 
 
 def imports() -> list[Figure]:
-    """Milliseconds of ``import dpframe`` and of ``import polars`` in fresh processes, and what the former loads."""
+    """Return milliseconds of ``import dpframe`` and ``import polars`` in new processes, and what dpframe loads."""
     times: dict[str, list[float]] = {"dpframe": [], "polars": []}
     for _ in range(IMPORT_RUNS):
         for module, taken in times.items():

@@ -1,10 +1,10 @@
-"""The cost of a start: of an import, of the first release of a process, and of releases of a thousand rows.
+"""Measure the startup cost: of an import, of the first release of a process, and of releases of a thousand rows.
 
     python -m benchmarks.start
     python -m benchmarks.start --processes 15 --calls 300 --only import small
 
-Times are those of the processor, all threads together. Processes are asked in turn, plain and with dpframe, and what
-counts is the least of each: a busy machine makes it longer, never shorter. "Beyond" is without NumPy and Polars.
+Times are processor times of all threads together. Processes without and with dpframe take turns, and the least time of
+each counts, because a busy machine only adds time. "Beyond" means after subtracting NumPy and Polars.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KEYS, EDGES, BOUNDS = ["A", "B", "C", "D"], list(range(0, 101, 5)), (0, 100)
 
 
 def spent(code: str) -> float:
-    """Seconds of the processor of a fresh process, in which nothing but this runs."""
+    """Return the processor seconds of a new process that runs only this code."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", code], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -46,22 +46,22 @@ def spent(code: str) -> float:
 
 
 def beyond(code: str, plain: str, processes: int) -> tuple[float, float]:
-    """The least of the plain processes, and by how much that of the others is above it."""
-    spent(code)  # so that everything is compiled
+    """Return the least time of the plain processes, and how much more the least time with dpframe is."""
+    spent(code)  # so that all bytecode is compiled
     pairs = [(spent(plain), spent(code)) for _ in range(processes)]
     least, other = (min(times) for times in zip(*pairs, strict=True))
     return least, other - least
 
 
 def imports(processes: int) -> None:
-    """The import alone, and with the rooms that the first question needs."""
+    """Measure the import alone, and with the modules that the first query loads."""
     for name, code in {"import dpframe": "", "import dpframe and its rooms": "; dpframe.count"}.items():
         plain, more = beyond(f"{PLAIN}, dpframe{code}", PLAIN, processes)
         print(f"{name}: {more:.3f} s beyond NumPy and Polars, {more / plain:.2f} of their {plain:.3f} s", flush=True)
 
 
 def first(processes: int) -> None:
-    """The import and the first release of a process, beyond NumPy, Polars and the making of the table."""
+    """Measure the import and first release of a process, beyond NumPy, Polars and creating the table."""
     for name, (rows, ask) in FIRST.items():
         table = PLAIN + TABLE.format(rows=rows)
         ways = {"": ask} if rows < 10**6 else {", without fast": WITHOUT + ask, ", with fast": ask}
@@ -71,7 +71,7 @@ def first(processes: int) -> None:
 
 
 def small_calls(table: Any) -> dict[str, Callable[[], Any]]:
-    """Releases of a small table."""
+    """Return releases of a small table."""
     import dpframe as dpf
 
     paid = {"epsilon": 1.0, "ledger": dpf.Ledger(epsilon=1e9, checks=False)}
@@ -93,7 +93,7 @@ def small_calls(table: Any) -> dict[str, Callable[[], Any]]:
 
 
 def small(calls: int) -> None:
-    """Milliseconds of releases of a thousand rows."""
+    """Measure milliseconds of releases of a thousand rows."""
     generator = np.random.default_rng(0)
     columns = {"g": generator.choice(KEYS, 1_000), "x": generator.random(1_000) * BOUNDS[1]}
     polars = pl.DataFrame({**columns, "u": generator.integers(0, 300, 1_000)})

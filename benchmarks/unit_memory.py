@@ -1,11 +1,11 @@
-"""By how much a process grows at most while a question about units of a frame in memory is answered.
+"""Measure how much a process grows at most during a query with bounded units on a frame in memory.
 
     python -m benchmarks.unit_memory --rows 5000000
     python -m benchmarks.unit_memory --rows 5000000 --kernels without
 
-Count, sum and mean by 2,400 cells, as in the section `fair` of `benchmarks.speed`: each case in a process of its own,
-which has answered the same question of few rows before, so that what is imported is there, and reads the frame from a
-file that is mapped, so that no memory is left over from making it. Growth is in parts of the columns that are read.
+The query is count, sum and mean by 2,400 cells, as in the section `fair` of `benchmarks.speed`. Each case runs in a
+new process, which first answers the same query on few rows, so that all imports are done. It maps the frame from a
+file, so that no memory is left over from creating it. Growth is relative to the size of the columns that are read.
 Time is that of all processors, the least of the runs.
 """
 
@@ -33,9 +33,9 @@ FEW_ROWS = 2**17
 
 
 def measured(case: str, path: str, repeats: int, by_hand: bool) -> dict[str, Any]:
-    """The growth of this process by the first release of the whole frame, and the time of the fastest."""
+    """Return the growth of this process in the first release of the whole frame, and the time of the fastest one."""
     frame = pl.DataFrame(pl.from_arrow(pyarrow.ipc.open_file(pyarrow.memory_map(path)).read_all()))
-    frame.hash_rows()  # every page is read once
+    frame.hash_rows()  # reads every page once
     _asked(case, frame.head(FEW_ROWS), by_hand)()
     ask, size = _asked(case, frame, by_hand), sum(int(frame[name].estimated_size()) for name in frame.columns)
     gc.collect()
@@ -66,7 +66,7 @@ def _asked(case: str, frame: pl.DataFrame, by_hand: bool) -> Any:
 
 
 def _forget_peak() -> None:
-    """Let the largest size be counted from now on (Linux)."""
+    """Reset the peak memory of this process (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -76,7 +76,7 @@ def _memory(name: str) -> int:
 
 
 def main() -> None:
-    """Measure each case in a process of its own."""
+    """Measure each case in a new process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--repeats", type=int, default=3)

@@ -1,4 +1,4 @@
-"""Where Laplace noise wins, where Gaussian noise does, and where another shape: variances at one price.
+"""Compute where Laplace noise, Gaussian noise or another shape has the least variance at one epsilon and delta.
 
 Run it from the root of the repository: ``python -m benchmarks.which_noise --chart which-noise.png``. It
 computes; it draws no noise.
@@ -17,7 +17,7 @@ import polars as pl
 import dpframe as dpf
 from papers.reporting import ON_BOTH_PAGES
 
-STEPS = 2**20  # grid steps of a sensitivity: so fine that only the shape of the noise counts
+STEPS = 2**20  # grid steps of a sensitivity: so fine that only the shape of the noise matters
 CELLS = tuple(round(2 ** (step / 2)) for step in range(17))
 LARGE = (1e-6, 1e-3, 1e-2, 0.1, 0.3)
 DELTAS = tuple(10.0 ** (power / 4) for power in range(-24, -1))
@@ -26,7 +26,7 @@ EPSILONS = (0.1, 1.0, 5.0)
 
 
 def main() -> None:
-    """Print both tables, draw both charts."""
+    """Print the tables, draw both charts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chart", type=Path, help="write the charts here (.html, .svg or .png); it needs altair")
     options = parser.parse_args()
@@ -49,27 +49,27 @@ def main() -> None:
 
 
 def laplace(epsilon: float, cells: int = 1) -> float:
-    """The variance of Laplace noise, for a sensitivity of 1 in each of so many cells."""
+    """Return the variance of Laplace noise for a sensitivity of 1 in each of `cells` cells."""
     return dpf.Laplace.calibrate(sensitivity=STEPS * cells, epsilon=epsilon).variance / STEPS**2
 
 
 def exact(epsilon: float, delta: float) -> float:
-    """The variance of Gaussian noise with the least sigma, for one cell; for k cells it is k times as large."""
+    """Return the variance of Gaussian noise with the least sigma, for one cell; for k cells it is k times as large."""
     return dpf.analytic_gaussian_sigma(epsilon, delta) ** 2
 
 
 def probabilistic(epsilon: float, delta: float) -> float:
-    """The same with the sigma of probabilistic DP (Liu 2018, Proposition 11)."""
+    """Return the same variance with the sigma of probabilistic DP (Liu 2018, Proposition 11)."""
     return dpf.probabilistic_gaussian_sigma(epsilon, delta) ** 2
 
 
 def crossing(epsilon: float, delta: float) -> float:
-    """Laplace noise has k^2 times the variance of one cell, Gaussian noise k times."""
+    """Return the number of cells where both variances are equal: Laplace grows as k^2, Gaussian as k."""
     return exact(epsilon, delta) / laplace(epsilon)
 
 
 def threshold(epsilon: float, gaussian: Any) -> float:
-    """The delta at which the two variances in one cell are equal."""
+    """Return the delta at which the two variances in one cell are equal."""
     low, high = 1e-12, 0.999
     for _ in range(60):
         middle = math.sqrt(low * high)
@@ -78,13 +78,13 @@ def threshold(epsilon: float, gaussian: Any) -> float:
 
 
 def shaped(p: float, epsilon: float, delta: float) -> float:
-    """The variance in one cell of noise of shape p, relative to pure Laplace noise."""
+    """Return the variance in one cell of noise of shape p, relative to pure Laplace noise."""
     noise = dpf.GeneralizedGaussian.calibrate(p=p, sensitivity=STEPS, epsilon=epsilon, delta=delta)
     return noise.variance / STEPS**2 / laplace(epsilon)
 
 
 def best(epsilon: float, delta: float) -> str:
-    """What mechanism="auto" chooses, in words."""
+    """Return the choice of mechanism="auto" as text."""
     frame = dpf.of(pl.DataFrame({"cell": [0]}))
     ledger = dpf.Ledger(epsilon=100, delta=0.9, accounting="basic", checks=False)
     ask = partial(frame.preview.sum, "cell", bounds=(0, 1), epsilon=epsilon, ledger=ledger)
@@ -95,7 +95,7 @@ def best(epsilon: float, delta: float) -> str:
 
 
 def points() -> list[dict[str, Any]]:
-    """Variances in one cell by delta, for several shapes, and in several cells, of Laplace and of Gaussian noise."""
+    """Return variances in one cell by delta for several shapes, and in several cells for Laplace and Gaussian noise."""
     one = [("one cell", delta, shaped(p, 1.0, delta), f"p = {p:g}") for p in SHAPES for delta in DELTAS]
     many = [("several cells", cells, laplace(1.0, cells), "Laplace") for cells in CELLS]
     for delta in (1e-9, 1e-6, 1e-3):
@@ -104,7 +104,7 @@ def points() -> list[dict[str, Any]]:
 
 
 def charts(rows: list[dict[str, Any]]) -> Any:
-    """Left: one cell, variance by delta for several shapes. Right: variance by cells, Laplace against Gaussian."""
+    """Draw one cell, variance by delta for several shapes (left); variance by cells, Laplace and Gaussian (right)."""
     import altair
 
     one, many = ([row for row in rows if row["panel"] == panel] for panel in ("one cell", "several cells"))
