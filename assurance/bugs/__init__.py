@@ -1,4 +1,4 @@
-"""The seeded privacy bugs: where, what, how, and the tests that must catch each of them; a file for each room."""
+"""The seeded privacy bugs: the symbol, the change, and the tests that must catch each of them; one file per topic."""
 
 from __future__ import annotations
 

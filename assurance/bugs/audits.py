@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "audits": what an audit overlooks."""
+"""Seeded bugs of audits: differences that an audit overlooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "before"."""
+"""Seeded bugs before the charge: calls, denoisers and extensions that are not tested before they are charged."""
 
 from __future__ import annotations
 

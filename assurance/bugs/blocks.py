@@ -1,4 +1,4 @@
-"""Seeded bugs of the blocks of rows that NumPy adds up, in the room "engines"."""
+"""Seeded bugs of the NumPy code that adds up blocks of rows, in the room "engines"."""
 
 from __future__ import annotations
 

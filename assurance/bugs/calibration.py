@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "calibration"."""
+"""Seeded bugs of calibrations and accountings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of results that were changed: numbers, labels and errors that come apart, and records that are lost."""
+"""Seeded bugs of changed results: numbers, labels and errors that no longer match, and records that are lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of what is charged, one or more on each release path."""
+"""Seeded bugs of charges, at least one on each release path."""
 
 from __future__ import annotations
 

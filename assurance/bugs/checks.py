@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "checks"."""
+"""Seeded bugs of checks: the noisy counts of what the bounds leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of what an extension gets from its contract, and of the checks of it."""
+"""Seeded bugs of the contracts for extensions, and of the checks of these contracts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "derived"."""
+"""Seeded bugs of statistics that are derived from released numbers."""
 
 from __future__ import annotations
 

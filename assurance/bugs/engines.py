@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "engines": rows that are read in pieces, and units that are put together again."""
+"""Seeded bugs of engines: rows that are read in pieces, and units that are merged from these pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "entries"."""
+"""Seeded bugs of ledger entries."""
 
 from __future__ import annotations
 

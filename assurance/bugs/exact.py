@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "exact"."""
+"""Seeded bugs of exact numbers, from the arguments of a call to the ledger."""
 
 from __future__ import annotations
 

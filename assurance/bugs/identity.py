@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "identity"."""
+"""Seeded bugs of identity: which values of ids and keys are equal."""
 
 from __future__ import annotations
 

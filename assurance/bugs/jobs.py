@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "jobs"."""
+"""Seeded bugs of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "keys": keys that are found."""
+"""Seeded bugs of unknown groups, whose keys a release finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "ledger"."""
+"""Seeded bugs of the ledger."""
 
 from __future__ import annotations
 

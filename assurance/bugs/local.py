@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "local": the local model."""
+"""Seeded bugs of the local model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "locks"."""
+"""Seeded bugs of the locks of a ledger."""
 
 from __future__ import annotations
 

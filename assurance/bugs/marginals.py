@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "marginals"."""
+"""Seeded bugs of marginals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "noise"."""
+"""Seeded bugs of noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs that bring old faults back: each of a row of the register that no other list has a bug for."""
+"""Seeded bugs that restore old faults: one for each row of the register that no other list covers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_ROWS = """    size = np.bincount(code, minlength=units)
     size = np.bincount(code, minlength=units)
 """
 OLD_FAULTS = (
-    # the numbers
+    # numbers
     bug(
         "results",
         "6: noisy numbers shown cut at zero, and denoised uncut",
@@ -266,7 +266,7 @@ OLD_FAULTS = (
                 "Ledger.take",
                 "        mark = self._store.charge(entry",
                 "        self._allowing(entry)(last := self._store.last(), plus(last.total, entry.amount))\n"
-                '        __import__("time").sleep(0.02)\n'  # so that others look, too
+                '        __import__("time").sleep(0.02)\n'  # lets other threads read the same state
                 "        mark = self._store.charge(entry",
             ),
         ),

@@ -1,4 +1,4 @@
-"""Seeded bugs of readers who knew the package and none of its tests: what they found in it, and what no test saw."""
+"""Seeded bugs that reviewers found who knew the package but none of its tests, and that no test had caught."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in tables, rounded results and pages."""
+"""Seeded bugs of tables, rounded results and pages of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "results"."""
+"""Seeded bugs of results."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Seeded bugs of the room "rows"."""
+"""Seeded bugs of rows: how their values become integers and totals."""
 
 from __future__ import annotations
 
 from assurance.bugs.seeding import REGISTER, bug
 
-# the one definition of the integers of values, which every plain way calls
+# EXACT tests the one definition of the integers of values, which every engine without compiled kernels calls.
 EXACT = "test_total_kinds.py::test_integers_are_those_of_exact_rationals"
 ADDED = "test_total_kinds.py::test_engines_add_up_these_integers"
 READ = "test_block_totals.py::test_values_of_any_size_and_kind"

@@ -1,8 +1,8 @@
-"""A seeded bug: where, what, how, and the tests that must catch it.
+"""A seeded bug: the symbol, the change, and the tests that must catch it.
 
-A change names the symbol in which a text stands (``assurance.symbols``), the text, which occurs there once, and what it
-is replaced by. Moves of files and changes elsewhere leave the list valid; ``tests/project/test_mutants.py`` finds
-what does not fit the code any more.
+A change names the symbol that contains a text (``assurance.symbols``), the text, which occurs there once, and its
+replacement. The list stays valid when files move or other code changes; ``tests/project/test_mutants.py`` finds
+entries that no longer fit the code.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PEOPLE = f"{REGISTER}::test_55_61_and_63_one_person_reaches_no_farther_than_char
 
 
 def _placed(test: str) -> str:
-    """A test with the folder of its file, whose name occurs once."""
+    """Return a test with the folder of its file, whose name must be unique."""
     file, *names = test.split("::")
     (found,) = ROOT.glob(f"tests/**/{file}")
     return "::".join([found.relative_to(ROOT).as_posix(), *names])

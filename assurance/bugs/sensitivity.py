@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "sensitivity"."""
+"""Seeded bugs of sensitivities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "stated"."""
+"""Seeded bugs of stated errors and intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of people, vectors and what is read off them."""
+"""Seeded bugs of statistics: those of people, of vectors, and those that are computed from noisy vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of suggested bounds, and of contexts for tests of people's own pipelines."""
+"""Seeded bugs of suggested bounds, and of the contexts for testing a user's own pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded bugs of the room "units"."""
+"""Seeded bugs of units: their weights and their rows."""
 
 from __future__ import annotations
 

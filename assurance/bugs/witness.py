@@ -1,4 +1,4 @@
-"""Seeded bugs of heads that are kept elsewhere, and of the errors of servers."""
+"""Seeded bugs of ledger heads that are kept elsewhere, and of server errors."""
 
 from __future__ import annotations
 
