@@ -1,9 +1,9 @@
-"""Accountings against dp-accounting on random releases: Renyi divergences, conversions, loss distributions.
+"""Compare accountings with dp-accounting on random releases: Renyi divergences, conversions, loss distributions.
 
     python -m assurance.accounting --count 1000
 
-Every figure of ours must never be below the peer's by more than rounding, nor above by more than its grid. It prints
-the largest differences, and fails if one is out of its bounds.
+No figure of dpframe may be below the peer's by more than rounding, or above it by more than its grid. The program
+prints the largest differences, and fails if one is out of its bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpframe.accounting.by_curves import conversion
 from dpframe.accounting.comparison import composed_epsilon, least_delta
 from dpframe.mechanisms import gaussian_curve
 
-STEP = 2e-4  # the grid of the peer's loss distributions, whose discrete Laplace is rounded up on it
+STEP = 2e-4  # the grid of the peer's loss distributions; the peer rounds discrete Laplace up to it
 BOUNDS = {
     "Renyi divergence": (-1e-12, 1e-9),
     "conversion": (-1e-12, 1e-9),
@@ -30,7 +30,7 @@ BOUNDS = {
 
 
 def main() -> int:
-    """Run the checks and say how far apart ours and theirs were."""
+    """Run the checks and print the differences."""
     parser = argparse.ArgumentParser(description="Accountings against dp-accounting on random releases.")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=20261121)
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def measured(count: int, draw: random.Random) -> dict[str, list[float]]:
-    """Relative differences, ours less theirs, by what was compared."""
+    """Return the relative differences, dpframe minus peer, by what was compared."""
     found: dict[str, list[float]] = {name: [] for name in BOUNDS}
     for _ in range(count):
         found["Renyi divergence"] += _divergences(draw)
@@ -102,7 +102,7 @@ def _mixed(draw: random.Random) -> float:
 
 def _closed(draw: random.Random) -> float:
     mu, count, delta = 10 ** draw.uniform(-3, 0.5), draw.randint(1, 200), 10 ** draw.uniform(-12, -2)
-    delta = max(delta, 20.0 * least_delta(count))  # of which half would be given away for rounding at the least one
+    delta = max(delta, 20.0 * least_delta(count))  # at least_delta itself, half of it would go to rounding
     noise = Gaussian(1.0, 1 / mu)
     exact = gaussian_curve.epsilon_of_mu(noise.mu * math.sqrt(count) * (1 - 1e-15), delta)
     return composed_epsilon([noise] * count, delta) / exact - 1 if exact > 0 else 0.0

@@ -1,9 +1,9 @@
-"""Audit releases as an attacker would: epsilon bounded from below by what two neighboring frames let out.
+"""Audit releases as an attacker would: bound epsilon from below by differences between releases of two neighbors.
 
     python -m assurance.audit --samples 100000
     python -m assurance.audit --seed-bug 0.5        # noise of half the scale: the audit must object
 
-Exits with 1 if an audit objects, and with --seed-bug if none does.
+Exits with 1 if an audit objects; with --seed-bug, if none does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from assurance import share_of, verdict
 from assurance.audit_cases import ENGINES, PRICES, cases
 from assurance.auditing import GROUPS, Audit, Case, audit, scaled_noise
 
-SINGLE_CALLS = 50  # a case of one sample a call gets this many times fewer samples
+SINGLE_CALLS = 50  # cases with one sample per call get this many times fewer samples
 
 
 def main() -> int:
@@ -69,7 +69,7 @@ def _prices(options: argparse.Namespace) -> tuple[Any, ...]:
 
 
 def _mixed(chosen: list[Case]) -> list[Case]:
-    """Order them so that every verb, frame and noise comes early, whenever time runs out."""
+    """Order the cases so that every verb, frame and noise comes early, because time may run out."""
     names = list(dict.fromkeys(case.name for case in chosen))
     kinds = sorted({(case.engine, case.price.name) for case in chosen})
     turn = {
@@ -102,7 +102,7 @@ def _line(found: Audit) -> str:
 
 
 def _markdown(audits: list[Audit]) -> list[str]:
-    """One line per pair of neighbors and question: the largest bound of the frames that were audited."""
+    """Return one line per pair of neighbors and query: the largest bound over the audited frames."""
     prices = [price for price in PRICES if any(found.case.price == price for found in audits)]
     heads = [f"{price.name}: {_claims(next(a for a in audits if a.case.price == price))}" for price in prices]
     lines = ["| neighbors and question | " + " | ".join(heads) + " |", "|---" * (len(prices) + 1) + "|"]

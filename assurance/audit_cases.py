@@ -1,4 +1,4 @@
-"""The neighboring tables that are audited, and what is asked of them. The person who differs has the largest sway."""
+"""The neighboring tables and the queries that are audited. The person who differs contributes the most possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USERS = {
 
 
 def cases(engines: tuple[str, ...] = ENGINES, prices: tuple[Price, ...] = PRICES) -> Iterator[Case]:
-    """The combinations of noises, engines, units, neighbors and verbs; options are asked on one engine in turn."""
+    """Yield combinations of noises, engines, units, neighbors and verbs; OPTIONS run on one engine each, in turn."""
     for price in prices:
         for engine in engines:
             for place, (name, unit, first, second, ask, more) in enumerate(_asked()):
@@ -41,7 +41,7 @@ def cases(engines: tuple[str, ...] = ENGINES, prices: tuple[Price, ...] = PRICES
 
 
 def case(name: str, engine: str, price: Price) -> Case:
-    """One of them by name, on any engine."""
+    """Return one case by name, on any engine."""
     for found, unit, first, second, ask, more in _asked():
         if found == name and _possible(price, unit, ask):
             return Case(name, engine, price, first, second, ask, unit, **more)
@@ -49,12 +49,12 @@ def case(name: str, engine: str, price: Price) -> Case:
 
 
 def _possible(price: Price, unit: dpf.PrivacyUnit, ask: Any) -> bool:
-    """Whether such noise is offered for it, and can be calibrated in time."""
-    if price == SHAPE_3:  # proven for one cell, and others move more; of many totals each is calibrated by itself
+    """Return whether the noise is offered for the case, and can be calibrated in time."""
+    if price == SHAPE_3:  # proven for one moved cell only; with many totals each would need its own calibration
         return unit == ROWS["add-remove"] and ask not in (*SEVERAL_NUMBERS, *MANY_TOTALS, *OPTIONS)
-    if price in (TRUNCATED, INFLATED):  # for one number
+    if price in (TRUNCATED, INFLATED):  # these noises serve one number only
         return unit == ROWS["add-remove"] and ask in ONE_TOTAL
-    return ask not in CHOICES or price == LAPLACE  # pure, and charged their price by the basic rule alone
+    return ask not in CHOICES or price == LAPLACE  # pure, and charged exactly under basic accounting only
 
 
 def _asked() -> Iterator[tuple[Any, ...]]:
@@ -114,7 +114,7 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
     yield "rows: share of a value", unit, [*OTHERS, (1, 5, 9)], OTHERS, share_of_value, {}
     yield "rows: mean of all rows", unit, [*CROWD, (0, None, 99)], CROWD, mean_of_all, {}
     yield "rows: mean, count and variance", unit, high, CROWD, on_one_vector, {}
-    corner = [*CROWD, (2, 10**6, 99)]  # of both columns at once
+    corner = [*CROWD, (2, 10**6, 99)]  # the largest values of both columns
     yield "rows: covariance", unit, corner, CROWD, together, {}
     yield "rows: correlation", unit, corner, CROWD, alike, {}
     yield "rows replaced: correlation", replaced, corner, [*CROWD, (0, 10**6, 99)], alike, {}
@@ -206,7 +206,7 @@ def _at_once() -> Iterator[tuple[Any, ...]]:
     yield "one rollup a call, heavy user", users, [*SPREAD, *HEAVY], SPREAD, subtotals, one
     yield "one cube a call, heavy user", users, [*SPREAD, *HEAVY], SPREAD, all_subtotals, one
     yield "one grid of contributions a call", users, [*SPREAD, *HEAVY], SPREAD, contributed, one
-    few = [(0, 10**6, person) for person in range(1, 14)]  # as many as stand out from the noise about half of the times
+    few = [(0, 10**6, person) for person in range(1, 14)]  # as many as stand out from the noise half of the time
     yield "one suggestion of bounds a call", unit, [*few, (0, 10**6, 99)], few, suggestion, one
 
 
@@ -400,14 +400,14 @@ def contributed(dp: Any, _: int, options: dict[str, Any]) -> Any:
 
 
 def suggestion(dp: Any, _: int, options: dict[str, Any]) -> Any:
-    """The best row alone: noise decides which bounds there are, and how many."""
+    """Return the recommended row only, because noise decides which candidates there are, and how many."""
     price = {name: options[name] for name in ("epsilon", "delta", "ledger", "mechanism") if name in options}
     return np.array(dp.suggest_bounds("value", **price).to_numpy()[0], dtype=np.float64)
 
 
 CHOICES = (choice, chosen_median, top)
 ONE_TOTAL = (count, present, total, histogram, cell_total)
-SEVERAL_NUMBERS = (ranks, share, share_of_value, sums_of_bins)  # of each group: bounded in no norm but l_1 and l_2
+SEVERAL_NUMBERS = (ranks, share, share_of_value, sums_of_bins)  # per group: bounded in l_1 and l_2 only
 MANY_TOTALS = (together, alike)
 AT_ONCE = (at_once, subtotals, all_subtotals, contributed, suggestion)
 OPTIONS = (quotient, some_rows, weighted, weighted_mean, bounds_by_group, of_population, sum_of_units, *AT_ONCE)

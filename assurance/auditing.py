@@ -1,9 +1,9 @@
 """Black-box audits of privacy: releases on two neighboring frames, and the epsilon that their differences prove.
 
-Only the public surface is used, and `dpframe.audit` does the counting. A frame holds many equal public groups, each a
-copy of one small table with its own people, so that one call draws one independent sample per group; a person is in
-one group only, so what holds for the call holds for each group. Everything else that a caller can see (exceptions,
-warnings, logs, dtypes, keys, row order, provenance, charges) must be equal on both sides.
+Only the public API is used, and `dpframe.audit` does the counting. A frame holds many equal public groups. Each is a
+copy of one small table with its own people, so one call draws one independent sample per group. A person is in one
+group only, so what holds for the call holds for each group. All else that a caller can see (exceptions, warnings,
+logs, dtypes, keys, row order, provenance, charges) must be equal on both sides.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from dpframe import noise
 Floats = NDArray[np.float64]
 Row = tuple[int, Any, int]  # cell, value, person
 
-GROUPS = 1_000  # samples of one call
-ROUNDING = 1e-9  # of epsilons that were converted from mu
+GROUPS = 1_000  # samples per call
+ROUNDING = 1e-9  # tolerance for epsilons that were converted from mu
 READ_OFF = (
     "mean",
     "variance",
@@ -36,13 +36,13 @@ READ_OFF = (
     "proportion",
     "covariance",
     "correlation",
-)  # their errors are read off noisy numbers, too
+)  # their errors are also computed from noisy numbers
 NOISE_DRAWS = ("discrete_laplace", "rounded_generalized_gaussian", "truncated_generalized_gaussian")
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a call is asked to cost, and the ledger that has exactly that to spend."""
+    """The cost of a call, and a ledger with exactly this budget."""
 
     name: str
     epsilon: float
@@ -62,14 +62,14 @@ LAPLACE = Price("Laplace", 1.0)
 GAUSSIAN = Price("Gaussian", 1.0, 0.2)  # a large delta, since an audit sees no event of probability 1e-6
 GAUSSIAN_GDP = Price("Gaussian, gdp", 4.0, 1e-3, "gdp")
 SHAPE_3 = Price("shape 3", 1.0, 0.2, mechanism=dpf.generalized_gaussian(p=3))
-OUTPUT = (0, 30)  # bounds of answers
+OUTPUT = (0, 30)  # output bounds of answers
 TRUNCATED = Price("truncated", 1.0, mechanism=dpf.truncated_generalized_gaussian(p=2, output=OUTPUT))
 INFLATED = Price("inflated", 1.0, mechanism=dpf.truncated_generalized_gaussian(p=1, output=OUTPUT, boundary="inflated"))
 
 
 @dataclass(frozen=True)
 class Case:
-    """Two neighboring tables, held in `groups` copies by a frame of `engine`, and what is asked of it."""
+    """Two neighboring tables, each copied into `groups` groups of a frame of `engine`, and the query."""
 
     name: str
     engine: str
@@ -95,7 +95,7 @@ class Case:
 
 
 def frame_of(engine: str, columns: dict[str, Any]) -> Any:
-    """Make a frame as a user would: in pandas the dtype of "value" depends on what is missing."""
+    """Make a frame as a user would: in pandas, missing values decide the dtype of "value"."""
     if engine == "pandas":
         import pandas as pd
 
@@ -108,7 +108,7 @@ def frame_of(engine: str, columns: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found."""
+    """The result of an audit."""
 
     case: Case
     found: dpf.audit.Finding
@@ -117,7 +117,7 @@ class Audit:
 
     @property
     def flagged(self) -> bool:
-        """Whether privacy is broken: more was lost than the ledger charged, or something other than noise differs."""
+        """True if privacy is violated: the loss exceeds the charge, or something other than noise differs."""
         return bool(self.problems) or not self.found.holds
 
 
@@ -137,20 +137,20 @@ def audit(case: Case, samples: int, alpha: float = 1e-4) -> Audit:
 
 
 def shown(case: Case, frame: Any) -> dict[str, Any]:
-    """One release on a ledger of its own: the undenoised numbers of every group, and all the rest as text."""
+    """Release once on a new ledger; return the undenoised numbers of every group, and all the rest as text."""
     ledger = case.price.ledger(case.unit)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpf.BoundsWarning)  # it follows the noisy numbers of the checks alone
+        warnings.simplefilter("ignore", dpf.BoundsWarning)  # it depends only on the noisy numbers of the checks
         result = case.ask(dpf.of(frame), case.groups, case.price.options(ledger))
     results = list(result.values()) if isinstance(result, dict) else [result]
-    tables = [one for one in results if not isinstance(one, np.ndarray)]  # an array is nothing but noisy numbers
+    tables = [one for one in results if not isinstance(one, np.ndarray)]  # an array holds only noisy numbers
     numbers = [one[name] for one in tables for name in noisy_columns(one)] if tables else result
     facts = {"public": [public_parts(one) for one in tables], "charges": ledger.to_frame().drop("time").to_dicts()}
     return {"numbers": numbers, "rest": json.dumps(facts, sort_keys=True, default=str)}
 
 
 def charges(case: Case, frame: Any) -> tuple[dpf.PrivacyLoss, str]:
-    """What one call is charged, and how a second one is refused, the budget being spent."""
+    """Return the charge of one call, and the refusal of a second call after the budget is spent."""
     ledger = case.price.ledger(case.unit)
     options = case.price.options(ledger)
     try:
@@ -163,9 +163,9 @@ def charges(case: Case, frame: Any) -> tuple[dpf.PrivacyLoss, str]:
 
 
 def noisy_columns(result: Any) -> list[str]:
-    """The columns that show the noise as it was drawn, one sample per group; what denoises mixes groups.
+    """Return the columns that hold the noise as drawn, one sample per group; denoising would mix groups.
 
-    Of a choice that is the column of what was chosen.
+    For a choice, this is the column of the chosen value.
     """
     facts, names = result.dp.provenance, []
     if not facts["measures"]:
@@ -177,7 +177,7 @@ def noisy_columns(result: Any) -> list[str]:
 
 
 def _problems(case: Case, found: dpf.audit.Finding, charged: list[tuple[dpf.PrivacyLoss, str]]) -> Iterator[str]:
-    """In words, what but the noise differs between the sides, and what was not charged."""
+    """Describe what differs between the sides in addition to the noise, and what was not charged."""
     losses, refusals = [loss.epsilon for loss, _ in charged], {refusal for _, refusal in charged}
     if min(losses) < case.price.epsilon * (1 - ROUNDING):
         yield f"charged {losses[0]:g} and {losses[1]:g} for {case.price.epsilon:g}"

@@ -1,10 +1,10 @@
-"""Calibrations and privacy curves at random parameters, against dp-accounting and against high-precision integrals.
+"""Compare calibrations and privacy curves at random parameters with dp-accounting and with high-precision integrals.
 
 python -m assurance.calibrations --parameters 1000
 
-For each family of noise, random prices and sensitivities. "never below" counts how often dpframe states a delta or a
-scale that is less than the exact one, evaluated by mpmath from the definition (an integral or a sum, not from the
-formulas of the package). The largest relative difference to it, and the largest one to dp-accounting, are shown beside.
+Epsilons, deltas and sensitivities are random for each family of noise. "never below" counts how often dpframe states a
+delta or a scale below the exact one. mpmath evaluates the exact one from the definition, an integral or a sum, and not
+from the formulas of the package. The largest relative differences to it and to dp-accounting are shown, too.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import dpframe as dpf
 from assurance import verdict
 
 DIGITS = 40
-FAR = 60.0  # of the exponent of a density: what lies beyond is below exp(-60)
-SMALLEST = 1e-12  # of a delta that dp-accounting states in double precision
+FAR = 60.0  # exponent at which sums and integrals of densities end: the rest is below exp(-60)
+SMALLEST = 1e-12  # smaller deltas are not compared with dp-accounting, which computes in double precision
 
 
 @dataclass
 class Comparison:
-    """What was compared, how often dpframe was on the wrong side, and by how much the three differ."""
+    """What is compared, how often dpframe is on the wrong side, and the largest relative differences."""
 
     name: str
     compared: int = 0
@@ -39,7 +39,7 @@ class Comparison:
     cases: list[str] = field(default_factory=list)
 
     def add(self, found: float, exact: Any, peer: float | None, case: str) -> None:
-        """One value; `exact` as an mpmath number."""
+        """Add one value; `exact` is an mpmath number."""
         self.compared += 1
         with mpmath.workdps(DIGITS):
             if mpmath.mpf(found) < exact * (1 - mpmath.mpf(10) ** -25):
@@ -56,7 +56,7 @@ def normal_tail(x: Any) -> Any:
 
 
 def gaussian_delta(sigma: float, shift: float, epsilon: float) -> Any:
-    """The integral of max(0, f(x) - e^epsilon f(x + shift)), whose integrand is positive below one point."""
+    """Return the integral of max(0, f(x) - e^epsilon f(x + shift)), whose integrand is positive below one point."""
     with mpmath.workdps(DIGITS + 40):
         s, d, e = (mpmath.mpf(value) for value in (sigma, shift, epsilon))
         turning = e * s / d - d / (2 * s)
@@ -64,14 +64,14 @@ def gaussian_delta(sigma: float, shift: float, epsilon: float) -> Any:
 
 
 def least_sigma(guess: float, shift: float, epsilon: float, delta: float) -> Any:
-    """The sigma at which the delta is exactly this one."""
+    """Return the sigma at which delta has exactly this value."""
     with mpmath.workdps(DIGITS):
         excess = lambda sigma: mpmath.log(gaussian_delta(sigma, shift, epsilon) / mpmath.mpf(delta))  # noqa: E731
         return mpmath.findroot(excess, guess, tol=1e-32)
 
 
 def generalized_delta(p: float, b: float, shift: float, epsilon: float) -> Any:
-    """The same by numerical integration, in units of b."""
+    """Return the same integral for generalized Gaussian noise by numerical integration, in units of b."""
     with mpmath.workdps(DIGITS):
         shape, d, e = mpmath.mpf(p), mpmath.mpf(shift) / mpmath.mpf(b), mpmath.mpf(epsilon)
         loss = lambda x: (x + d) ** shape - abs(x) ** shape  # noqa: E731
@@ -91,7 +91,7 @@ def generalized_delta(p: float, b: float, shift: float, epsilon: float) -> Any:
 
 
 def laplace_delta(shift: int, scale: float, epsilon: float) -> Any:
-    """The sum over the outcomes of P(k) proportional to exp(-abs(k) / scale)."""
+    """Return the sum over the outcomes, for P(k) proportional to exp(-abs(k) / scale)."""
     with mpmath.workdps(DIGITS):
         t, e = mpmath.mpf(scale), mpmath.mpf(epsilon)
         weight = mpmath.tanh(1 / (2 * t))
@@ -101,13 +101,13 @@ def laplace_delta(shift: int, scale: float, epsilon: float) -> Any:
 
 
 def truncated_loss(noise: dpf.TruncatedGeneralizedGaussian) -> Any:
-    """The largest log-ratio over all answers and pairs of totals, from the probabilities of the answers."""
+    """Return the largest log-ratio over all answers and pairs of totals, from the probabilities of the answers."""
     lowest, highest = noise.step_output
-    with mpmath.workdps(DIGITS + 200):  # far answers are differences of numbers next to 1
+    with mpmath.workdps(DIGITS + 200):  # far answers are differences of numbers close to 1
         shape, b = mpmath.mpf(noise.p), mpmath.mpf(noise.step_scale)
         span = highest - lowest
         inside = [mpmath.gammainc(1 / shape, 0, ((k + mpmath.mpf(1) / 2) / b) ** shape) for k in range(span + 1)]
-        below = lambda k: inside[k] if k >= 0 else -inside[-k - 1]  # noqa: E731  # from the total to k + 1/2
+        below = lambda k: inside[k] if k >= 0 else -inside[-k - 1]  # noqa: E731  # mass from the total to k + 1/2
         whole = mpmath.gamma(1 / shape)
         laws = []
         for total in range(span + 1):

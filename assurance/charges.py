@@ -1,15 +1,15 @@
-"""An oracle for charges: what is charged on every release path, against the exact privacy curve of what was drawn.
+"""Compare the charges of every release path with the exact privacy curve of what was drawn.
 
     python -m assurance.charges --mixtures 200
     python -m assurance.charges --only local --part rows
     python -m assurance.charges --only "people; gdp" --part mixtures
 
-For each path of `assurance.release_paths`, accounting, kind of neighbors, unit and noise: one entry, and a ledger that
-is filled with equal entries; for each accounting, kind of neighbors and unit also ledgers that are filled with random
-mixtures of entries. The curve is the hockey-stick divergence of the laws that the samplers were called for, on two
-neighboring tables (`assurance.drawn`); nothing that a `Mechanism` says of itself enters it. It exits with 1 where
-one is above what was promised, where less than half of a charge is needed, or where a charge is above 1.01 of the least
-that the declared curve of its noise needs, or below it.
+For each path of `assurance.release_paths`, accounting, kind of neighbors, unit and noise, it checks one entry, and a
+ledger filled with equal entries. For each accounting, kind of neighbors and unit, it also fills ledgers with random
+mixtures of entries. The curve is the hockey-stick divergence of the distributions that the samplers were called for,
+on two neighboring tables (`assurance.drawn`); it uses no statement of a `Mechanism` about itself. The program exits
+with 1 if a curve exceeds the promise, if less than half of a charge is needed, or if a charge is above 1.01 of the
+least that the declared curve of its noise needs, or below that least.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from dpframe.streams import stream_path
 ACCOUNTINGS = tuple(kind.name for kind in SHIPPED)
 NEIGHBORS = ("add-remove", "replace")
 LIMIT, DELTA, RESERVE = 2.0, 1e-4, 1e-5
-PRICES = (0.05, 0.15, 0.4)  # of the entries of mixtures
-EQUAL = {"pure": 0.1, "gaussian": 0.4}  # of one entry, and of equal ones
-MOST_ENTRIES, ASKED = 10_000, 30  # equal ones, of which the first are asked
-MIXED = 25  # questions of a mixture, of which a ledger takes those that fit
-POINTS = np.linspace(0.0, 2.0, 9)  # epsilons at which a curve under gdp is compared
+PRICES = (0.05, 0.15, 0.4)  # epsilons of the entries of mixtures
+EQUAL = {"pure": 0.1, "gaussian": 0.4}  # epsilon of a single entry, and of each equal entry
+MOST_ENTRIES, ASKED = 10_000, 30  # limit of equal entries; the first 30 are real calls
+MIXED = 25  # calls of a mixture; a ledger takes those that fit
+POINTS = np.linspace(0.0, 2.0, 9)  # epsilons at which curves are compared under gdp
 CLOSE = 1.0 + 1e-9
-LEAST_NEEDED = 1.01  # of the least that a declared curve needs
+LEAST_NEEDED = 1.01  # limit of a charge, relative to the least that the declared curve needs
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Entry:
-    """What one call drew on two neighboring tables, and what it was charged."""
+    """The draws of one call on two neighboring tables, and its charge."""
 
-    rows: tuple[Any, ...]  # those of the one who differs, on the first table
+    rows: tuple[Any, ...]  # rows of the unit that differs, on the first table
     laws: Counter[Key]
     amount: tuple[Fraction, ...]
-    drew: tuple[Any, ...]  # how the samplers were called on the first table
+    drew: tuple[Any, ...]  # the sampler calls on the first table
     noises: tuple[Any, ...]
     sites: frozenset[str]
 
@@ -91,14 +91,14 @@ class Entry:
 
 @dataclass
 class Spent:
-    """The charges of a call, as the ledger was asked for them."""
+    """The charges of a call, as the ledger received them."""
 
     amounts: list[tuple[Fraction, ...]] = field(default_factory=list)
     sites: set[str] = field(default_factory=set)
 
 
 def table(only: str = "") -> list[Row]:
-    """All rows, from the registry of paths."""
+    """Return all rows, from the registry of paths."""
     return [
         row
         for path in PATHS
@@ -111,7 +111,7 @@ def table(only: str = "") -> list[Row]:
 
 
 def _is_sold(row: Row) -> bool:
-    """Whether the ledger takes that noise: of shape 3 no mu is proven."""
+    """Return whether the ledger accepts the noise: no mu is proven for shape 3."""
     if row.path.needs_accounting and not _has_accounting():
         return False
     return not (row.path.name == "count, noise shape 3" and row.accounting == "gdp")
@@ -126,7 +126,7 @@ def _has_accounting() -> bool:
 
 @contextmanager
 def ledger_of(row: Row, *, durable: bool | None = None, keys: bool | None = None) -> Iterator[Ledger]:
-    """A new ledger for a row."""
+    """Yield a new ledger for a row."""
     more: dict[str, Any] = {}
     if row.accounting != "basic" and (row.path.keys if keys is None else keys):
         more["keys_delta"] = RESERVE
@@ -139,7 +139,7 @@ def ledger_of(row: Row, *, durable: bool | None = None, keys: bool | None = None
 
 @contextmanager
 def charged() -> Iterator[Spent]:
-    """Note what ledgers are charged within, and by which functions."""
+    """Record the charges to ledgers in this block, and the functions that make them."""
     spent = Spent()
 
     def spied(original: Callable[..., Any], begins: bool) -> Callable[..., Any]:
@@ -173,7 +173,7 @@ def _asked(
 
 
 def _drew(record: Record) -> tuple[Any, ...]:
-    """The calls of samplers: what a second call of the same question must draw as well."""
+    """Return the calls of samplers, which a second call of the same query must repeat."""
     return tuple(
         (type(draw.mechanism).__name__, draw.totals.size, name, *(one for one in args if isinstance(one, float | int)))
         for draw in record.draws
@@ -183,7 +183,7 @@ def _drew(record: Record) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=4096)
 def entries_of(row: Row, epsilon: float, keys: bool | None = None) -> tuple[Entry, ...]:
-    """One call on each pair of neighboring tables."""
+    """Return an entry for each pair of neighboring tables, with one call on each table."""
     found = []
     for one, other in row.path.pairs(row.neighbors):
         with ledger_of(row, keys=keys) as ledger:
@@ -202,23 +202,23 @@ def entries_of(row: Row, epsilon: float, keys: bool | None = None) -> tuple[Entr
     return tuple(found)
 
 
-# What is promised, and what is needed
+# Promised and needed privacy loss
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """The curve of two normal laws that are mu apart."""
+    """Return delta of two normal distributions that are mu apart."""
     if mu == 0.0:
         return 0.0
     return float(ndtr(mu / 2.0 - epsilon / mu) - math.exp(epsilon + float(log_ndtr(-mu / 2.0 - epsilon / mu))))
 
 
 def _mu_of_pure(epsilon: float) -> float:
-    """The least mu of all pure releases: that of randomized response, at its one corner."""
+    """Return the least mu that covers all pure releases: that of randomized response, at the corner of its curve."""
     return -2.0 * float(ndtri(1.0 / (1.0 + math.exp(epsilon))))
 
 
 def objections(row: Row, entry: Entry) -> list[str]:
-    """What one entry costs above what it was charged."""
+    """Return the losses of an entry that exceed its charge."""
     said, curve = [], Curve(entry.laws, LIMIT)
     amount, kept = entry.amount, Fraction(0)
     if row.accounting == "basic":
@@ -253,7 +253,7 @@ def objections(row: Row, entry: Entry) -> list[str]:
 
 
 def used(row: Row, entry: Entry) -> float:
-    """The part of a charge that the exact loss of the entry is at least: epsilon of it, at the same delta."""
+    """Return a lower bound on the used part of a charge: the epsilon of the exact loss at the same delta."""
     if row.accounting == "basic" and not entry.amount[1]:
         return largest_loss(entry.laws) / float(entry.amount[0])
     if row.accounting == "basic":
@@ -264,7 +264,7 @@ def used(row: Row, entry: Entry) -> float:
 
 
 def needed(row: Row, entry: Entry) -> float | None:
-    """What was charged over the least that the declared curves of its noises need; None where a price is charged."""
+    """Return the charge over the least that the declared curves of its noises need; None under basic accounting."""
     if row.accounting == "basic":
         return None
     amount = entry.amount[:-1] if row.path.keys else entry.amount
@@ -280,7 +280,7 @@ def needed(row: Row, entry: Entry) -> float | None:
 
 
 def _declared(noise: Any, row: Row) -> tuple[str, Any]:
-    """The curve that a noise declares: of a normal law by mu, of pure or bounded range by epsilon, else its own law."""
+    """Return the kind of curve that a noise declares (normal, pure, bounded range, or its own), and its parameters."""
     noise = (
         noise.noise if isinstance(noise, Thresholded) else noise.choice if isinstance(noise, QuantileChoice) else noise
     )
@@ -294,7 +294,7 @@ def _declared(noise: Any, row: Row) -> tuple[str, Any]:
         dpf.Laplace: lambda: ("laplace", (noise.step_scale, math.ceil(noise.step_sensitivity))),
         dpf.GeneralizedGaussian: lambda: _of_shape(noise.p, noise.step_scale, noise.step_sensitivity),
         TruncatedLaplace: lambda: ("pure", noise.counts / noise.step_scale),
-        # whose worst loss is held against sums of 240 digits by assurance.calibrations
+        # assurance.calibrations compares this worst loss with sums of 240 digits
         dpf.TruncatedGeneralizedGaussian: lambda: ("pure", noise.pure_epsilon),
     }
     for kind, declared in said.items():
@@ -310,7 +310,7 @@ def _of_shape(p: float, scale: float, move: float) -> tuple[str, Any]:
 
 
 def least_mu_squared(noise: Any, row: Row) -> float:
-    """The least mu^2 whose curve is above the declared one; of all pure noise that of any such release."""
+    """Return the least mu^2 whose curve covers the declared one; for pure noise, it covers any pure release."""
     kind, value = _declared(noise, row)
     kind, _, times = kind.partition(" ")
     if kind == "normal":
@@ -323,16 +323,16 @@ def least_mu_squared(noise: Any, row: Row) -> float:
 
 @lru_cache(maxsize=4096)
 def _renyi_of_two(p: float, q: float, order: float) -> float:
-    """Of two outcomes: of the first the chances p and q."""
+    """Return the divergence of two distributions on two outcomes; p and q are the probabilities of the first one."""
     logs = [order * math.log(p) - (order - 1) * math.log(q), order * math.log1p(-p) - (order - 1) * math.log1p(-q)]
     return float(np.logaddexp(*logs)) / (order - 1)
 
 
 @lru_cache(maxsize=256)
 def _renyi_of_shape(p: float, move: float, order: float) -> float:
-    """Of densities proportional to exp(-|x|^p) that are so far apart, by an integral around its highest point.
+    """Return the divergence of two densities like exp(-|x|^p), `move` apart, integrated around its highest point.
 
-    That lies beyond any outcome that is ever drawn where the order is large, so that outcomes do not show it.
+    For a large order, this point is beyond any outcome that is ever drawn, so outcomes cannot show it.
     """
     share = math.exp(math.log1p(-1.0 / order) / (p - 1.0))
     top = -move * share / (1.0 - share)
@@ -350,7 +350,7 @@ def _renyi_of_shape(p: float, move: float, order: float) -> float:
 
 
 def least_renyi(noise: Any, row: Row, order: float) -> float:
-    """The Rényi divergence of the declared curve."""
+    """Return the Rényi divergence of the declared curve."""
     kind, value = _declared(noise, row)
     kind, _, times = kind.partition(" ")
     if kind == "normal":
@@ -369,7 +369,7 @@ def least_renyi(noise: Any, row: Row, order: float) -> float:
         p = 1.0 / (1.0 + math.exp(-value))
         return _renyi_of_two(p, 1.0 - p, order)
 
-    def loss(t: float) -> float:  # two outcomes of losses t and t - epsilon
+    def loss(t: float) -> float:  # two outcomes with losses t and t - epsilon
         q = math.expm1(value - t) / math.expm1(value)
         return -_renyi_of_two(min(q * math.exp(t), 1.0 - 1e-15), q, order)
 
@@ -391,14 +391,14 @@ class Filled:
 
     @property
     def holds(self) -> bool:
-        """Whether the exact delta may be what was promised."""
+        """True if the exact delta may be the promised one."""
         return self.delta <= self.promised * CLOSE
 
 
 def _filled(ledger: Ledger, parts: Sequence[tuple[Row, Entry, float]], *, ends: bool, asks: int) -> Filled:
-    """Ask for one after the other, up to the first that is refused if it `ends` there; all that is drawn is counted.
+    """Make one call after another, skipping refused ones, or stopping at the first if `ends`; add up all that is drawn.
 
-    After so many, each is charged what it was charged alone, and has drawn what it drew.
+    The first `asks` entries are real calls, which must draw what they drew alone; the others only repeat their charge.
     """
     whole: Counter[Key] = Counter()
     taken = 0
@@ -421,7 +421,7 @@ def _filled(ledger: Ledger, parts: Sequence[tuple[Row, Entry, float]], *, ends: 
 
 
 def equal_entries(row: Row) -> Filled:
-    """A ledger filled with equal entries, each on the pair of tables that costs the most."""
+    """Fill a ledger with equal entries, each on the pair of tables that costs the most."""
     epsilon = EQUAL[row.noise]
     entry = worst(row, epsilon)
     with ledger_of(row) as ledger:
@@ -430,14 +430,14 @@ def equal_entries(row: Row) -> Filled:
 
 @lru_cache(maxsize=4096)
 def worst(row: Row, epsilon: float, keys: bool | None = None) -> Entry:
-    """The entry on the pair of tables whose delta is the largest at half of epsilon."""
+    """Return the entry of the pair of tables whose delta is the largest at half of epsilon."""
     return max(entries_of(row, epsilon, keys), key=lambda entry: Curve(entry.laws, LIMIT).delta(epsilon / 2.0))
 
 
 def mixtures(
     accounting: str, neighbors: str, unit: str, size: int, seed: int, paths: Sequence[Path] = PATHS
 ) -> Iterator[Filled]:
-    """Ledgers filled with random entries of all paths; those of each tenth are asked anew, in the ledger itself."""
+    """Fill ledgers with random entries of all paths; in each tenth ledger, all entries are real calls."""
     draw = random.Random(f"{accounting} {neighbors} {unit} {seed}")
     rows = [
         row
@@ -450,7 +450,7 @@ def mixtures(
         parts = []
         for _ in range(MIXED):
             row, epsilon = draw.choice(rows), draw.choice(PRICES)
-            with suppress(dpf.BudgetExceeded):  # one alone may cost too much
+            with suppress(dpf.BudgetExceeded):  # a single call may cost too much
                 parts.append((row, worst(row, epsilon, True), epsilon))
         with ledger_of(rows[0], durable=False, keys=True) as ledger:
             yield _filled(ledger, parts, ends=False, asks=0 if number % 10 else MIXED)
@@ -461,7 +461,7 @@ def mixtures(
 
 @dataclass(frozen=True)
 class Found:
-    """A row of the table, measured."""
+    """The measurements for a row of the table."""
 
     row: Row
     objections: tuple[str, ...]
@@ -471,7 +471,7 @@ class Found:
 
     @property
     def wrong(self) -> list[str]:
-        """All that is wrong with it, in words."""
+        """Descriptions of all faults that were found."""
         said = list(self.objections)
         if not self.full.holds:
             said.append(
@@ -487,12 +487,12 @@ class Found:
 
     @property
     def must_use(self) -> bool:
-        """Whether the tables attain the bounds: pure noise under basic, Gaussian under gdp."""
+        """True if the tables attain the bounds: pure noise under basic, Gaussian under gdp."""
         return (self.row.noise, self.row.accounting) in (("pure", "basic"), ("gaussian", "gdp"))
 
 
 def measured(row: Row, *, full: bool = True) -> Found:
-    """One entry, and a ledger full of them."""
+    """Measure single entries of a row, and a ledger full of them."""
     entries = entries_of(row, EQUAL[row.noise])
     said = tuple(words for entry in entries for words in objections(row, entry))
     share = max(used(row, entry) for entry in entries)
@@ -500,7 +500,7 @@ def measured(row: Row, *, full: bool = True) -> Found:
 
 
 def main() -> int:
-    """Measure all rows, then mixtures; 1 where anything is wrong."""
+    """Measure all rows, then mixtures; return 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description="Hold every charge against the exact curve of what was drawn.")
     parser.add_argument("--mixtures", type=int, default=200, help="of each accounting, kind of neighbors and unit")
     parser.add_argument("--part", choices=("rows", "mixtures"), help="one part alone: it takes hours on one core")

@@ -1,11 +1,10 @@
-"""Coverage of the intervals of `dpf.combine` and of ``.dp.total`` and its kin: law by design by form, by public calls.
+"""Measure coverage of the intervals of `dpf.combine`, ``.dp.total`` and related methods, by noise, design and form.
 
     python -m assurance.derived_coverage [--draws 10000] [--only TEXT]
 
-Each call releases many equal public groups, whose noise is independent from group to group, so that one call draws as
-many samples as there are rows. `tests/derived/test_derived_coverage.py` runs a small share of the same code. Noise of
-sums is nearly continuous: exact intervals cover 95% to the last digits. Counts have whole steps, and cover a little
-more.
+Each call releases many equal public groups with independent noise, so one call draws as many samples as there are rows.
+`tests/derived/test_derived_coverage.py` runs a small share of the same code. The noise of sums is nearly continuous,
+so exact intervals cover 95% almost exactly. Counts move in whole steps, so their intervals cover slightly more.
 """
 
 from __future__ import annotations
@@ -39,23 +38,23 @@ FORMS: dict[str, tuple[str, Callable[[Floats, Floats], Floats]]] = {
     "percent": ("100 * ({a} / {b} - 1)", lambda a, b: 100.0 * (a / b - 1.0)),
     "product": ("{a} * {b}", lambda a, b: a * b),
 }
-ALARM = 1e-6  # chance that sound intervals meet with an objection, in all of a run
+ALARM = 1e-6  # false alarm rate of a whole run with sound intervals
 BOUNDS, VALUE = (0, 100), 37.5
-FIRST, SECOND = 60, 40  # rows of each group
+FIRST, SECOND = 60, 40  # rows per group, of the first and the second operand
 REGIONS = 10
-SQUARE = 20  # keys of each of two columns
+SQUARE = 20  # number of keys of each of two columns
 GAUSSIAN_ONLY = ("marginals",)
 NOT_CUBIC = ("stream", "marginals")
 
 
 @dataclass(frozen=True)
 class Operands:
-    """Two numbers that an expression names, and what they truly are, row by row."""
+    """Two numbers that an expression names, and their true values, row by row."""
 
     results: dict[str, Any]
     first: str
     second: str
-    truth: Callable[[Any], tuple[Floats, Floats]]  # of the answer's rows
+    truth: Callable[[Any], tuple[Floats, Floats]]  # true values for the rows of an answer
 
 
 def _price(law: str) -> dict[str, Any]:
@@ -70,16 +69,16 @@ def _frame(groups: int, rows: int) -> pl.DataFrame:
 
 
 def cells(law: str, groups: int) -> Operands:
-    """Two Totals of one release."""
+    """Release two Totals in one release."""
     rows = _frame(groups, FIRST).with_columns(y=pl.lit(VALUE * SECOND / FIRST))
     asked = {"a": dpf.sum("x", bounds=BOUNDS), "b": dpf.sum("y", bounds=BOUNDS)}
     result = rows.dp.group_by("unit", keys=range(groups)).agg(asked, **_price(law))
-    # a value lies on the grid of its bounds
+    # values lie on the grid of their bounds
     return Operands({"r": result}, "r.a", "r.b", lambda answer: _equal(len(answer), VALUE * FIRST, VALUE * SECOND))
 
 
 def counts(law: str, groups: int) -> Operands:
-    """Counts of two releases: noise of whole steps."""
+    """Release counts in two releases, with noise in whole steps."""
     results = {
         name: _frame(groups, rows).dp.group_by("unit", keys=range(groups)).count(**_price(law))
         for name, rows in (("a", FIRST), ("b", SECOND))
@@ -88,22 +87,22 @@ def counts(law: str, groups: int) -> Operands:
 
 
 def two_releases(law: str, groups: int) -> Operands:
-    """The same Total of two releases."""
+    """Release the same Total in two releases."""
     return Operands(_sums(law, groups, {}), "a", "b", lambda answer: _equal(len(answer), VALUE * FIRST, VALUE * SECOND))
 
 
 def rollup(law: str, groups: int) -> Operands:
-    """Cells and all their subtotals."""
+    """Release cells and all their subtotals."""
     return Operands(_sums(law, groups, {"rollup": True}), "a", "b", lambda answer: _of_levels(answer, groups))
 
 
 def cube(law: str, groups: int) -> Operands:
-    """Cells and all their margins."""
+    """Release cells and all their margins."""
     return Operands(_sums(law, groups, {"cube": True}), "a", "b", lambda answer: _of_levels(answer, groups))
 
 
 def marginals(law: str, groups: int) -> Operands:
-    """All tables of two columns, of two releases; the cells of one table are nearly independent."""
+    """Release all tables of two columns in two releases; the cells of one table are nearly independent."""
     keys = {"p": range(SQUARE), "q": range(SQUARE)}
     p, q = np.divmod(np.arange(SQUARE**2), SQUARE)
     results = {}
@@ -121,7 +120,7 @@ def marginals(law: str, groups: int) -> Operands:
 
 
 def stream(law: str, groups: int) -> Operands:
-    """Two periods of one stream: running totals, whose noise is of the same draws."""
+    """Release two periods of one stream: running totals, whose noise shares draws."""
     price = {key: value for key, value in _price(law).items() if key != "denoise"}
     series = dpf.Stream(
         "s",
@@ -152,7 +151,7 @@ DESIGNS: dict[str, Callable[[str, int], Operands]] = {
 
 def _sums(law: str, groups: int, more: dict[str, Any]) -> dict[str, Any]:
     keys: dict[str, Any] = {"unit": range(groups)}
-    if more:  # of a small second key, so that a cube has few cells that no row is in
+    if more:  # a small second key, so that a cube has few cells without rows
         keys = {"unit": range(groups // REGIONS), "region": range(REGIONS)}
     results = {}
     for name, rows in (("a", FIRST), ("b", SECOND)):
@@ -176,7 +175,7 @@ def _of_levels(answer: Any, groups: int) -> tuple[Floats, Floats]:
 def covered(
     law: str, design: str, groups: int, forms: tuple[str, ...] = tuple(FORMS)
 ) -> Iterator[tuple[Covered, float]]:
-    """Of each form how many intervals miss, and which share of them is unbounded: of one pair of releases."""
+    """Yield, for each form, how many intervals miss and which share is unbounded, in one pair of releases."""
     operands = DESIGNS[design](law, groups)
     for form in forms:
         text, exact = FORMS[form]
@@ -193,9 +192,9 @@ def covered(
 
 
 def of_views(releases: int, seed: int = 0) -> Iterator[Covered]:
-    """Of totals, shares and differences of some rows of marginals how many intervals miss.
+    """Count how many intervals miss, for totals, shares and differences of some rows of marginals.
 
-    The rows of one release share noise: so one row of each is taken, another one from release to release.
+    The rows of one release share noise, so each release contributes only one row, which varies between releases.
     """
     generator = np.random.default_rng(seed)
     rows = pl.DataFrame({"p": generator.integers(0, 6, 3_000), "q": generator.integers(0, 5, 3_000)})
@@ -219,7 +218,7 @@ def of_views(releases: int, seed: int = 0) -> Iterator[Covered]:
 
 
 def cases() -> list[tuple[str, str]]:
-    """The laws and designs that there are."""
+    """Return all combinations of noise and design."""
     return [
         (law, design)
         for law in LAWS

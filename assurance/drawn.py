@@ -1,14 +1,14 @@
-"""The laws that releases draw from, as their samplers are called: recorded on two neighboring tables, and composed.
+"""The distributions that releases draw from: sampler calls, recorded on two neighboring tables, and composed.
 
-While a release runs, every sampler of `dpframe.noise` notes what it was called with, and draws nothing. A table and
-its neighbor then tell how far each noisy number is moved, and both together two laws of each outcome: how likely it is
-on the one side and on the other. No figure of a `Mechanism` plays a part in that.
+While a release runs, every sampler of `dpframe.noise` notes its arguments and draws nothing. Calls on a table and on
+its neighbor show how far each noisy number moves. Together they give two distributions of each outcome, one for either
+table. No figure that a `Mechanism` states is used.
 
-**Bounds.** All errors are to one side: a delta that is stated here is never above the exact one. Outcomes are put
-together where there are many, which is post-processing; losses are rounded down to a grid before they are added up;
-what is less likely than 10^-25 is left out. The Fourier transforms err by less than `ROUNDING`, absolutely. Rounding to
-a grid hides of normal noise of more than 2^12 steps less than a part in 10^7 of its information; such numbers are
-one normal variable together, whose laws are moved a part in 10^6 closer.
+**Bounds.** All errors go to one side: a delta that is stated here is never above the exact one. Where outcomes are
+many, they are merged, which is post-processing. Losses are rounded down to a grid before they are added up. Outcomes
+less likely than 10^-25 are left out. The Fourier transforms err by less than `ROUNDING`, absolutely. For normal noise
+of more than 2^12 steps, rounding to a grid hides less than a part in 10^7 of its information; such numbers are
+combined into one normal variable, whose distributions are moved closer by a part in 10^6.
 """
 
 from __future__ import annotations
@@ -34,46 +34,46 @@ from dpframe.noise import coins
 from dpframe.release import discovering
 
 Floats = Any
-Key = tuple[Any, ...]  # the two laws of an outcome: a kind, and its parameters
+Key = tuple[Any, ...]  # the pair of distributions of an outcome: a kind, and its parameters
 
-ROUNDING = 1e-11  # of a delta, absolutely
+ROUNDING = 1e-11  # absolute error of a delta
 LEAST = 1e-25  # outcomes less likely are left out
-FINE, MOST = 400, 40_000  # bins of a scale, and of all
-WIDE = 2.0**13  # steps of a scale, beyond which the grid of normal noise does not matter
-FAR = 60.0  # of the exponent of a density
-LONGEST = 2**20  # places of a grid of losses
-SHARE = 0.005  # of epsilon, by which rounding may lower a sum of losses
+FINE, MOST = 400, 40_000  # bins per scale, and limit of all bins
+WIDE = 2.0**13  # steps per scale beyond which the grid of normal noise does not matter
+FAR = 60.0  # exponent at which a density is cut
+LONGEST = 2**20  # limit of the places in a grid of losses
+SHARE = 0.005  # part of epsilon by which rounding may lower a sum of losses
 COINS = ("tossed", "uniform", "others", "subsets")
 
 
 @dataclass
 class Draw:
-    """What one mechanism added noise to, and how the samplers were called for it."""
+    """The totals that one mechanism added noise to, and its sampler calls."""
 
     mechanism: Any
     totals: Any
-    calls: list[tuple[str, tuple[Any, ...], Any]] = field(default_factory=list)  # sampler, arguments, what it gave
+    calls: list[tuple[str, tuple[Any, ...], Any]] = field(default_factory=list)  # sampler, arguments, returned values
     noisy: Any = None
 
 
 @dataclass
 class Record:
-    """All that a release drew, in order."""
+    """All draws of a release, in order."""
 
     draws: list[Draw] = field(default_factory=list)
-    keys: list[tuple[Any, Any, Any]] = field(default_factory=list)  # that were found: how they are told apart, steps
+    keys: list[tuple[Any, Any, Any]] = field(default_factory=list)  # of unknown groups: keys, steps, whether known
     inside: Draw | None = None
 
 
 def samplers() -> tuple[str, ...]:
-    """The functions of `dpframe.noise` that draw noise or choose."""
+    """Return the functions of `dpframe.noise` that draw noise or choose."""
     others = {"fresh_key", "insecure_bits", "is_secure", "is_silent", "nonce", "stamp", "trial", "trial_of"}
     return tuple(name for name in noise.__all__ if name.islower() and name not in others)
 
 
 @contextmanager
 def recorded(before: Record | None = None) -> Iterator[Record]:
-    """Note what is drawn within; noise is 0, choices are the best, or with `before` all outcomes are those of that."""
+    """Record draws in this block: noise is 0, choices are the best; with `before`, outcomes repeat that record."""
     record = Record()
     with ExitStack() as stack:
         for name in samplers():
@@ -149,11 +149,11 @@ def _finding(key_candidates: Any, record: Record) -> Any:
     return spied
 
 
-# What two neighboring tables differ by
+# Differences between two neighboring tables
 
 
 def laws(one: Record, other: Record) -> Counter[Key]:
-    """The pairs of laws of all outcomes that the two tables tell apart, and how many there are of each."""
+    """Return the pairs of distributions of all outcomes that differ between the tables, with the number of each."""
     assert len(one.draws) == len(other.draws), "how often noise is drawn depends on rows"
     found: Counter[Key] = Counter()
     keys = iter(zip(one.keys, other.keys, strict=True))
@@ -166,7 +166,7 @@ def laws(one: Record, other: Record) -> Counter[Key]:
 
 
 def _as_one(found: Counter[Key]) -> Counter[Key]:
-    """All normal noise of very many steps as one number."""
+    """Combine all normal noise of very many steps into one number."""
     wide = [key for key in found if key[:2] == ("rounded_generalized_gaussian", 2.0) and key[2] > WIDE]
     squares = math.fsum(2.0 * found.pop(key) * (key[3] / key[2]) ** 2 for key in wide)
     if squares:
@@ -198,12 +198,12 @@ def _of_draws(a: Draw, b: Draw) -> Counter[Key]:
 
 
 def _of_additive(name: str, args: Any, others: Any, a: Draw, b: Draw) -> Counter[Key]:
-    """Noise that is added: the move of each total, in steps."""
+    """Return the pairs of distributions for added noise, from the move of each total in steps."""
     if name == "scaled_gaussian":
         assert (args[0] == others[0]).all(), "the scale depends on rows"
     else:
         assert args == others, "the scale, or how many numbers there are, depends on rows"
-    if (ends := _ends(a.mechanism)) is not None:  # what falls beyond them is on them
+    if (ends := _ends(a.mechanism)) is not None:  # answers beyond the ends become the ends
         held = [np.clip(draw.totals, *ends) - ends[0] for draw in (a, b)]
         pairs = zip(*(totals.tolist() for totals in held), strict=True)
         return Counter(
@@ -221,12 +221,12 @@ def _of_additive(name: str, args: Any, others: Any, a: Draw, b: Draw) -> Counter
 
 
 def _ends(mechanism: Any) -> tuple[int, int] | None:
-    """The bounds of answers on which what lies beyond falls."""
+    """Return the output bounds that replace answers beyond them, or None."""
     return mechanism.step_output if getattr(mechanism, "boundary", None) == "inflated" else None
 
 
 def _of_keys(a: Draw, b: Draw, found: Any, others: Any) -> Counter[Key]:
-    """Keys that both tables have are noisy numbers; one that only one of them has is shown, or it is not."""
+    """Return keys of both tables as noisy numbers, and keys of one table only as shown or not shown."""
     ((name, args, _),), _ = a.calls, b.calls
     steps, known = [{}, {}], {}  # type: ignore[var-annotated]
     for side, (rows, numbers, flags) in enumerate((found, others)):
@@ -246,7 +246,7 @@ def _of_keys(a: Draw, b: Draw, found: Any, others: Any) -> Counter[Key]:
 
 
 def _line(mechanism: Any) -> int:
-    """The smallest noisy number whose key is shown, as the release asks for it."""
+    """Return the smallest noisy number whose key is shown, as the release itself decides."""
     low, high = -(2**40), 2**40
     while high - low > 1:
         middle = (low + high) // 2
@@ -254,17 +254,17 @@ def _line(mechanism: Any) -> int:
     return high
 
 
-# The laws of the samplers
+# The distributions of the samplers
 
 
 @lru_cache(maxsize=4096)
 def outcomes(key: Key) -> tuple[Floats, Floats]:
-    """The chances of all outcomes on either side; those of a wide law are put together to bins."""
+    """Return the probabilities of all outcomes on both sides; outcomes of a wide distribution are merged into bins."""
     return LAWS[key[0]](*key[1:])
 
 
 def _discrete_laplace(scale: float, move: int) -> tuple[Floats, Floats]:
-    """P(k) proportional to exp(-|k - move| / scale): up to 0 and from `move` on the ratio is the same everywhere."""
+    """Use P(k) proportional to exp(-|k - move| / scale): up to 0, and from `move` on, the ratio is constant."""
     rate = 1.0 / scale
     edges = np.unique(np.linspace(0, move - 1, min(move, MOST)).astype(np.int64))
     low, high = edges[:-1].astype(float), edges[1:].astype(float)
@@ -283,7 +283,7 @@ def _truncated_discrete_laplace(scale: float, reach: int, move: int) -> tuple[Fl
 
 
 def _between(p: float, scale: float, edges: Floats) -> Floats:
-    """The chances of a variable with density proportional to exp(-(|z| / scale)^p) between neighboring edges."""
+    """Return the probabilities between neighboring edges, for density proportional to exp(-(|z| / scale)^p)."""
     with np.errstate(over="ignore"):
         beyond = gammaincc(1.0 / p, (np.abs(edges) / scale) ** p) / 2.0
     low, high = beyond[:-1], beyond[1:]
@@ -322,7 +322,7 @@ def _exponential_choice(losses: Sequence[float], others: Sequence[float]) -> tup
 
 
 def _permuted_choice(losses: Sequence[float], others: Sequence[float]) -> tuple[Floats, Floats]:
-    """Each option comes at a uniform time t, and is taken with p_i if none was before: p_i prod of (1 - p_j t)."""
+    """Each option comes at a uniform time t; it is taken with p_i if none was before: p_i prod of (1 - p_j t)."""
 
     def law(each: Sequence[float]) -> Floats:
         chance = np.exp(-np.array(each))
@@ -336,7 +336,7 @@ def _permuted_choice(losses: Sequence[float], others: Sequence[float]) -> tuple[
 
 
 def _shown(name: str, *rest: Any) -> tuple[Floats, Floats]:
-    """A key of one side alone, whose noise must be at least so many steps for it to be shown."""
+    """Return the probability that a key of one side only is shown: its noise must be at least `missing` steps."""
     *law, missing = rest
     if name == "rounded_generalized_gaussian":
         p, scale = law
@@ -351,7 +351,7 @@ def _shown(name: str, *rest: Any) -> tuple[Floats, Floats]:
 
 
 def _reports(method: Any, here: Any, there: Any) -> tuple[Floats, Floats]:
-    """All that a report may be, from every way in which the coins of its code can fall."""
+    """Return the probabilities of all reports, from every way in which the coins of the code can fall."""
     one, two = (every_report(method, row) for row in (here, there))
     every = sorted({*one, *two}, key=repr)
     return np.array([one.get(report, 0.0) for report in every]), np.array([two.get(report, 0.0) for report in every])
@@ -361,7 +361,7 @@ LAWS: dict[str, Callable[..., tuple[Floats, Floats]]] = {
     "discrete_laplace": _discrete_laplace,
     "truncated_discrete_laplace": _truncated_discrete_laplace,
     "rounded_generalized_gaussian": _rounded_generalized_gaussian,
-    "scaled_gaussian": _rounded_generalized_gaussian,  # each number with a scale of its own
+    "scaled_gaussian": _rounded_generalized_gaussian,  # each number has a scale of its own
     "truncated_generalized_gaussian": _truncated_generalized_gaussian,
     "normal": _normal,
     "inflated": _inflated,
@@ -372,12 +372,12 @@ LAWS: dict[str, Callable[..., tuple[Floats, Floats]]] = {
 }
 
 
-# Reports, enumerated
+# Enumeration of reports
 
 
 @cache
 def every_report(method: Any, row: Any) -> dict[Any, float]:
-    """The reports of a row and their chances."""
+    """Return all reports of a row and their probabilities."""
     found: dict[Any, float] = defaultdict(float)
     path: list[int] | None = []
     while path is not None:
@@ -394,19 +394,19 @@ def every_report(method: Any, row: Any) -> dict[Any, float]:
 
 
 class Branches:
-    """Draws that follow a given path, and tell how many ways there are at each step of it."""
+    """Draws that follow a given path, and record how many ways there are at each step of it."""
 
-    one: Any = 1.0  # of the numbers that probabilities are
+    one: Any = 1.0  # 1 in the type of probabilities
 
     def __init__(self, path: Sequence[int]) -> None:
         self.path, self.sizes, self.chance = list(path), list[int](), self.one
 
     def probability(self, chance: Any) -> Any:
-        """The probability that a coin is told."""
+        """Convert the probability of a coin to the type of `one`."""
         return float(chance)
 
     def choose(self, chances: Sequence[Any]) -> int:
-        """One of the ways that are possible: that of the path, or the first one beyond its end."""
+        """Return one of the possible ways: the one on the path, or the first one beyond its end."""
         possible = [way for way, chance in enumerate(chances) if chance]
         step = len(self.sizes)
         way = possible[self.path[step] if step < len(self.path) else 0]
@@ -415,7 +415,7 @@ class Branches:
         return way
 
     def among(self, ways: int) -> int:
-        """One of so many ways, each as likely."""
+        """Return one of `ways` equally likely ways."""
         return self.choose([self.one / ways] * ways)
 
     def tossed(self, chance: Any, size: int) -> Any:
@@ -437,14 +437,14 @@ class Branches:
         return flags
 
     def following(self) -> list[int] | None:
-        """The path after this one; None where there is none."""
+        """Return the path after this one, or None after the last one."""
         path = self.path + [0] * (len(self.sizes) - len(self.path))
         while path and path[-1] + 1 == self.sizes[len(path) - 1]:
             path.pop()
         return [*path[:-1], path[-1] + 1] if path else None
 
 
-# Losses, added up
+# Sums of losses
 
 
 def _directed(key: Key, backward: bool) -> tuple[Floats, Floats]:
@@ -453,7 +453,7 @@ def _directed(key: Key, backward: bool) -> tuple[Floats, Floats]:
 
 
 def largest_loss(found: Counter[Key]) -> float:
-    """The largest loss of all outcomes together, whichever table is the true one."""
+    """Return the largest loss of all outcomes together, in either direction."""
 
     def one(key: Key, backward: bool) -> float:
         p, q = _directed(key, backward)
@@ -464,7 +464,7 @@ def largest_loss(found: Counter[Key]) -> float:
 
 
 def renyi(found: Counter[Key], order: float) -> float:
-    """The Rényi divergence of this order, the larger of both ways; of laws without infinite losses."""
+    """Return the Rényi divergence of this order, the larger direction; infinite losses are not allowed."""
 
     def one(key: Key, backward: bool) -> float:
         p, q = _directed(key, backward)
@@ -475,7 +475,7 @@ def renyi(found: Counter[Key], order: float) -> float:
 
 
 class Composed:
-    """The loss of all outcomes together, on a grid, never above the exact one; one of both ways."""
+    """The loss of all outcomes together, on a grid, never above the exact one; in one direction."""
 
     def __init__(self, found: Counter[Key], epsilon: float, backward: bool) -> None:
         each = []
@@ -503,24 +503,24 @@ class Composed:
         self.infinite = 1.0 - certain
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, at least."""
+        """Return a lower bound on delta at this epsilon."""
         above = self.losses > epsilon
         gains = -np.expm1(epsilon - self.losses[above])
         return max(0.0, self.infinite + float(self.masses[above] @ gains) - ROUNDING)
 
 
 class Curve:
-    """The privacy curve of outcomes: at each epsilon a delta that the exact one is at least."""
+    """The privacy curve of outcomes: lower bounds on delta at each epsilon."""
 
     def __init__(self, found: Counter[Key], epsilon: float) -> None:
         self.ways = [Composed(found, epsilon, way) for way in (False, True)] if found else []
 
     def delta(self, epsilon: float) -> float:
-        """The larger of both ways."""
+        """Return the delta of the larger direction."""
         return max((way.delta(epsilon) for way in self.ways), default=0.0)
 
     def epsilon(self, delta: float) -> float:
-        """An epsilon that the exact one at this delta is at least."""
+        """Return a lower bound on epsilon at this delta."""
         low, high = 0.0, max((float(way.losses[-1]) for way in self.ways), default=0.0)
         for _ in range(40):
             middle = (low + high) / 2.0

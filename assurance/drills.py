@@ -1,11 +1,11 @@
 """Drills of the durable ledger: races, copies, kills, Ctrl-C, restores, restarts of a server, the time of a charge.
 
 Run ``python -m assurance.drills --races 1000 --copies 200 --kills 1000 --interrupts 1000 --restores 100 --charges 1000
---folder DISK``; with ``--postgres 100 --restarts 20`` also on a PostgreSQL server of its own. A race sends eight
-processes to one new ledger at once; in a race with copies each of them copies the file all the while, and so does a
-ninth; a kill ends a charging process at a random moment, an interrupt only its charge; a restore puts an older copy of
-the file back; a restart crashes the server while eight processes charge. The exit code is 0 only if no release was
-free, none was uncharged, every older copy was refused, and nobody waited for a charge that was broken off.
+--folder DISK``; add ``--postgres 100 --restarts 20`` to use a PostgreSQL server, too. In a race, eight processes use
+one new ledger at once; in a race with copies, each of them and a ninth process copy the file all the time. A kill ends
+a charging process at a random moment; an interrupt ends only its charge. A restore puts an older copy of the file
+back. A restart crashes the server while eight processes charge. The exit code is 0 only if no release was free or
+uncharged, every older copy was refused, and no process waited for an interrupted charge.
 ``tests/project/test_drills.py`` runs a twentieth of it.
 """
 
@@ -35,7 +35,7 @@ from dpframe.ledger.entries import Answer, Entry
 TENTH = (Fraction(1, 10), Fraction(0))
 PROCESSES = 8
 ENDLESS = 10**9
-PROMPT = 5.0  # seconds within which others charge after an interrupt
+PROMPT = 5.0  # seconds within which other processes must charge after an interrupt
 DEFAULTS = (("races", 50), ("copies", 10), ("kills", 50), ("interrupts", 50), ("restores", 5), ("charges", 200))
 START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(START)
@@ -43,7 +43,7 @@ CONTEXT = multiprocessing.get_context(START)
 
 @dataclass(frozen=True)
 class Drill:
-    """How often something was done, and how often it went wrong."""
+    """How often a drill ran, and how often it went wrong."""
 
     words: str
     rounds: int
@@ -105,7 +105,7 @@ def take(ledger: dpf.Ledger) -> dict[str, Any]:
 
 
 def races(place: Callable[[str], Any], rounds: int, *, copied: bool = False) -> Drill:
-    """Ten charges fit, sixteen are tried. The processes live through all rounds and meet at a barrier before each."""
+    """Try sixteen charges where ten fit; the processes run through all rounds, and a barrier starts each round."""
     paths = [str(place(f"race{number}")) for number in range(rounds)]
     barrier, results, end = CONTEXT.Barrier(PROCESSES), CONTEXT.Queue(), CONTEXT.Event()
     children = [CONTEXT.Process(target=racer, args=(barrier, paths, results, copied)) for _ in range(PROCESSES)]
@@ -147,7 +147,7 @@ def racer(barrier: Any, paths: list[str], results: Any, copied: bool) -> None:
 
 
 def copying(path: str, end: threading.Event) -> None:
-    """Whoever opens and closes the file in a charging process drops SQLite's locks of that process on it."""
+    """Copy the file in a charging process: closing the copied file drops SQLite's locks of that process."""
     while not end.is_set():
         with contextlib.suppress(FileNotFoundError):
             shutil.copy(path, f"{path}.copy-{os.getpid()}")
@@ -155,7 +155,7 @@ def copying(path: str, end: threading.Event) -> None:
 
 
 def copying_all(paths: list[str], end: Any) -> None:
-    """A process of its own that copies whatever is there."""
+    """Copy all existing files, in a separate process."""
     while not end.is_set():
         for path in paths:
             with contextlib.suppress(FileNotFoundError):
@@ -175,7 +175,7 @@ def finish(children: list[Any], results: Any) -> None:
 
 
 def kills(path: Any, rounds: int) -> Drill:
-    """Whoever was told of a release was charged, once; a name has one answer; at most one charge was not told."""
+    """Check that each reported release was charged once, names have one answer, at most one charge is unreported."""
     ledger = dpf.Ledger(epsilon=ENDLESS, path=path)
     start = time.perf_counter()
     take(ledger)
@@ -197,10 +197,10 @@ def kills(path: Any, rounds: int) -> Drill:
                 reported[-1].append(receiver.recv())
         except (EOFError, OSError):
             receiver.close()
-    time.sleep(1.0)  # a server may still commit what a killed client sent it
+    time.sleep(1.0)  # a server may still commit what a killed client sent
     left: dict[int, list[tuple[int, Entry]]] = {number: [] for number in range(rounds)}
     for place, one in ledger._store.entries():
-        if one.snapshot is not None:  # not the first charge
+        if one.snapshot is not None:  # skips the first charge
             left[int(one.snapshot.partition(".")[0])].append((place, one))
     wrong = sum(not all_accounted(ledger, number, left[number], told) for number, told in enumerate(reported))
     entries = ledger.verify()["entry"]
@@ -210,7 +210,7 @@ def kills(path: Any, rounds: int) -> Drill:
 def all_accounted(
     ledger: dpf.Ledger, number: int, left: list[tuple[int, Entry]], reported: list[tuple[int, str, bytes]]
 ) -> bool:
-    """What one killed process reported, held against what it left in the ledger: its entries have its number."""
+    """Compare the reports of a killed process with its entries in the ledger, which carry its number."""
     charged = [entry for entry, one in left if one.kind == "charge"]
     answered = [entry for entry, one in left if one.kind == "answer"]
     told = [entry for entry, _, _ in reported]
@@ -233,7 +233,7 @@ def named(ledger: dpf.Ledger, number: int, turn: int) -> Entry:
 
 
 def releasing(path: str, number: int, sender: Any) -> None:
-    """Charge, store an answer, report it, until the end comes."""
+    """Charge, store an answer and report it, until the process is killed."""
     ledger, turn = dpf.Ledger.open(path), 0
     sender.send("ready")
     while True:
@@ -249,7 +249,7 @@ def releasing(path: str, number: int, sender: Any) -> None:
 
 
 def interrupts(path: Any, rounds: int) -> Drill:
-    """Charges that a signal breaks off at any moment: others charge at once, and what was told was charged."""
+    """Interrupt charges at any moment: other processes must charge at once; reported charges must be in the ledger."""
     ledger, slow = dpf.Ledger(epsilon=ENDLESS, path=path), 0
     mine, theirs = CONTEXT.Pipe()
     child = CONTEXT.Process(target=interrupted, args=(str(path), rounds, theirs))
@@ -276,7 +276,7 @@ def interrupts(path: Any, rounds: int) -> Drill:
 
 
 def interrupted(path: str, rounds: int, other: Any) -> None:
-    """Charge under a timer that raises KeyboardInterrupt, and keep what was raised, as a notebook does."""
+    """Charge under a timer that raises KeyboardInterrupt, and keep the exception, as a notebook does."""
     ledger, kept = dpf.Ledger.open(path), None
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     start = time.perf_counter()
@@ -323,7 +323,7 @@ def restores(folder: Path, rounds: int) -> Drill:
 
 
 def restarts(server: postgres.Server, rounds: int) -> Drill:
-    """Eight processes charge while the server crashes and comes back; each charge that was told is in the chain."""
+    """Crash the server while eight processes charge; each reported charge must be in the chain."""
     if not rounds:
         return Drill("crashes of the server amid charges", 0, 0)
     url = server.url("restarts")
@@ -392,7 +392,7 @@ def timed(path: Any, charges: int, folder: Path) -> None:
 
 
 def prepare() -> None:
-    """Let new processes begin with what they need."""
+    """Preload modules that new processes need."""
     if START == "forkserver":
         CONTEXT.set_forkserver_preload(["dpframe", "sqlalchemy", "dpframe.ledger.sql"])
 

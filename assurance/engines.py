@@ -1,11 +1,11 @@
-"""Every engine against Polars in memory, bit for bit, on thousands of random tables.
+"""Compare every engine with Polars in memory, bit for bit, on thousands of random tables.
 
     python -m assurance.engines --tables 10000 --every 53 --only pandas lazy dataset duckdb
 
-CI tries 200 tables of each engine in the same way (`tests/engines/test_random_tables.py`). Each table is made up of
-hard values, and asked one question in `--every`, the next table the next ones. A drill that was stopped goes on with
-`--first N`, the number of tables that it said were equal. Spark starts a session of two threads, and each of its
-questions is a job or two: take few tables.
+CI tries 200 tables of each engine in the same way (`tests/engines/test_random_tables.py`). Each table consists of
+hard values and is used for one query in `--every`; the next table is used for the next ones. To continue a stopped
+drill, use `--first N` with the number of tables that it reported as equal. Spark starts a session of two threads, and
+each query needs a job or two: use few tables.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from assurance import verdict
 from dpframe.engines import trial
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = 250  # tables of one seed
-Make = Callable[..., Any]  # of a Polars frame
+BLOCK = 250  # tables that share a seed
+Make = Callable[..., Any]  # makes the frame of an engine from a Polars frame
 REMOTE = os.environ.get("SPARK_REMOTE", "")  # Spark Connect, such as local[2]
 SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "3",
-    "spark.sql.session.timeZone": "Asia/Kathmandu",  # which must not matter
-    "spark.sql.files.openCostInBytes": str(2**27),  # each file is a partition
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # days before 1582 as they are
+    "spark.sql.session.timeZone": "Asia/Kathmandu",  # must not affect results
+    "spark.sql.files.openCostInBytes": str(2**27),  # makes each file a partition
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # reads days before 1582 unchanged
     "spark.sql.adaptive.enabled": "true",
     "spark.python.worker.reuse": "true",
 }
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _difference(name: str, make: Make, options: argparse.Namespace) -> str | None:
-    """The first difference, of tables of one block after the other; how far it is goes to standard error."""
+    """Return the first difference, block by block; progress goes to standard error."""
     tables = options.tables
     for start in range(options.first, max(1, tables), BLOCK):
         seed = 1_000 * options.seed + start // BLOCK
@@ -85,14 +85,14 @@ def _arguments() -> argparse.Namespace:
 
 
 def processor_time() -> float:
-    """Seconds of this process and of what it started, Java and its workers too, where the system tells."""
+    """Return the processor seconds of this process and its descendants, such as Java and its workers, on Linux."""
     return sum(map(sum, ticks_of_processes().values())) / os.sysconf("SC_CLK_TCK")
 
 
 def ticks_of_processes() -> dict[int, list[int]]:
-    """The processor's ticks of this process and of each that it started and that lives.
+    """Return the processor ticks of this process and of each living process that it started.
 
-    By a user and by the system, of its own and of those that it started and that ended.
+    They are user and system ticks, of the process itself and of its ended children.
     """
     parents, ticks = {}, {}
     for process in Path("/proc").glob("[0-9]*"):
@@ -106,33 +106,33 @@ def ticks_of_processes() -> dict[int, list[int]]:
 
 
 def in_pandas(frame: pl.DataFrame) -> Any:
-    """A frame of pandas whose columns are Arrow's, so that it holds what the Polars frame holds."""
+    """Return a pandas frame with Arrow columns, so that it holds what the Polars frame holds."""
     return frame.to_pandas(use_pyarrow_extension_array=True)
 
 
 def as_dataset(frame: pl.DataFrame) -> Any:
-    """A pyarrow Dataset in memory."""
+    """Return a pyarrow Dataset in memory."""
     import pyarrow.dataset
 
     return pyarrow.dataset.dataset(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
 
 def as_relation(frame: pl.DataFrame) -> Any:
-    """A relation of DuckDB on Arrow."""
+    """Return a DuckDB relation on Arrow."""
     import duckdb
 
     return duckdb.from_arrow(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
 
 def as_dask(frame: pl.DataFrame) -> Any:
-    """A Dask DataFrame of three partitions, with columns of Arrow."""
+    """Return a Dask DataFrame of three partitions with Arrow columns."""
     import dask.dataframe as dd
 
     return dd.from_pandas(in_pandas(frame), npartitions=3)
 
 
 def why_no_spark() -> str:
-    """The reason why Spark cannot run here, or nothing."""
+    """Return the reason why Spark cannot run here, or an empty string."""
     for module in ("pandas", "pyspark"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed, which Spark needs: pip install dpframe[spark]"
@@ -143,7 +143,7 @@ def why_no_spark() -> str:
 
 @contextlib.contextmanager
 def spark_session(settings: Mapping[str, str] = SPARK_SETTINGS) -> Iterator[Any]:
-    """One real session of two threads, which takes seconds to start."""
+    """Yield one real session of two threads, which takes seconds to start."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -163,7 +163,7 @@ def spark_session(settings: Mapping[str, str] = SPARK_SETTINGS) -> Iterator[Any]
 
 @contextlib.contextmanager
 def spark_frames(session: Any) -> Iterator[Make]:
-    """Polars frames as Spark DataFrames of two partitions each; those that were made are kept."""
+    """Yield a function that makes Spark DataFrames of two partitions from Polars frames, and caches them."""
     made: dict[int, Any] = {}
 
     with tempfile.TemporaryDirectory() as folder:
@@ -176,27 +176,27 @@ def spark_frames(session: Any) -> Iterator[Make]:
                 for place, start in enumerate(range(0, max(1, frame.height), size)):
                     rows = frame[start : start + size].with_columns(_signed(frame))
                     rows.write_parquet(files / f"{place}.parquet", use_pyarrow=True)
-                made[id(frame)] = frame, session.read.parquet(str(files))  # with the frame, so that its id is its own
+                made[id(frame)] = frame, session.read.parquet(str(files))  # keeps the frame, so that its id is unique
             return made[id(frame)][1]
 
         yield make
 
 
 def _signed(frame: pl.DataFrame) -> list[pl.Expr]:
-    """Columns of integers without a sign, of which Spark has none, in wider ones."""
+    """Return casts of unsigned columns, which Spark does not have, to wider types."""
     wider = {pl.UInt8: pl.Int16(), pl.UInt64: pl.Decimal(20, 0)}
     return [pl.col(name).cast(wider[dtype]) for name, dtype in frame.schema.items() if dtype in wider]
 
 
 @contextlib.contextmanager
 def in_spark() -> Iterator[Make]:
-    """Frames of a session of its own."""
+    """Yield frames of a new session."""
     with spark_session() as session, spark_frames(session) as make:
         yield make
 
 
 def plainly(make: Make) -> Callable[[], contextlib.AbstractContextManager[Make]]:
-    """An engine that needs no preparation."""
+    """Return a context manager for an engine that needs no preparation."""
     return lambda: contextlib.nullcontext(make)
 
 

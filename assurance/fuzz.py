@@ -1,12 +1,12 @@
-"""Odd frames and their neighbors: the exact totals move no farther than stated, and nothing but noise is seen.
+"""Test odd frames and their neighbors: totals move no farther than stated, and only the noise of an answer differs.
 
     python -m assurance.fuzz --pairs 10000 --seen 1000
 
-Each pair is asked one of the verbs that suit its column, in turn. The totals of both tables are held against the
-sensitivity, and must be bit for bit the same in another order, in chunks and in four libraries and dtypes, in turn of
-all that hold the values. At the end it tells of each verb how far some pair moved, as a share of the sensitivity: a
-verb that never moves by all of it would show no sensitivity that is a little too small. Of `--seen` further pairs every
-verb releases, and all that an answer shows beside its noise must be equal.
+Each pair is used for one of the verbs that suit its column, in turn. The exact totals of both tables are compared with
+the sensitivity. They must be equal bit for bit in another row order, in chunks and in four libraries and dtypes, taken
+in turn from all that hold the values. At the end, the program prints for each verb the largest move as a share of the
+sensitivity: a verb that never reaches 1 could hide a sensitivity that is slightly too small. On `--seen` further
+pairs, every verb releases, and all that an answer shows in addition to its noise must be equal.
 Exits with 1 at the first pair that breaks a rule, which hypothesis then makes as small as it can.
 """
 
@@ -29,11 +29,11 @@ from assurance.fuzz_frames import Pair, asks, exact, form_of, makers, pairs
 from dpframe.audit import watched
 
 NORMS = (1.0, 2.0)
-ENGINES = 4  # libraries and dtypes of one pair, in turn
+ENGINES = 4  # libraries and dtypes per pair, in turn
 
 
 def check_totals(pair: Pair, counted: Counter[str] | None = None, farthest: dict[str, float] | None = None) -> None:
-    """Hold the exact totals of a verb against the sensitivity, on four engines, and in the other order on two."""
+    """Compare the exact totals of a verb with the sensitivity, on four engines, and in reverse order on two."""
     engines = list(makers(pair.kind).items())
     step = max(1, len(engines) // ENGINES)
     some = dict(engines[(pair.turn + step * place) % len(engines)] for place in range(ENGINES))
@@ -41,11 +41,11 @@ def check_totals(pair: Pair, counted: Counter[str] | None = None, farthest: dict
     turned = {name: some[name](pair.first[::-1], pair.name) for name in list(some)[:2]}
     verbs = list(asks(pair.kind, pair.name).items())
     name, ask = verbs[pair.turn % len(verbs)]
-    p = NORMS[pair.turn // len(verbs) % 2] if pair.unit.column else 1.0  # without weights any norm has these totals
+    p = NORMS[pair.turn // len(verbs) % 2] if pair.unit.column else 1.0  # without weights, all norms have these totals
     found = [_on_every_engine(side, ask, pair.unit, p, name) for side in tables]
     assert _on_every_engine(turned, ask, pair.unit, p, name) == found[0], f"{name}: the order of rows"
     share = 0.0
-    if None not in found:  # by its schema or its names the question may be refused on both
+    if None not in found:  # the schema or the names may refuse the query on both sides
         stated = _stated(tables[0], ask, pair.unit, p)
         share = max(_within_reach(stated, found, norm, name) for norm in ((p,) if pair.unit.column else NORMS))
     if counted is not None:
@@ -55,7 +55,7 @@ def check_totals(pair: Pair, counted: Counter[str] | None = None, farthest: dict
 
 
 def _on_every_engine(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit, p: float, name: str) -> Any:
-    """The totals, which must be the same on every engine; a dtype that refuses the question must always refuse it."""
+    """Return the totals, which must be equal on every engine that accepts the query."""
     found = {engine: totals for engine, frame in side.items() if (totals := _exact(frame, ask, unit, p)) is not None}
     first = next(iter(found.values()), None)
     for engine, totals in found.items():
@@ -64,7 +64,7 @@ def _on_every_engine(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit, p: f
 
 
 def _exact(frame: Any, ask: Any, unit: dpf.PrivacyUnit, p: float) -> Any:
-    """The totals, or None where the schema refuses the question."""
+    """Return the totals, or None where the schema refuses the query."""
     try:
         return exact(frame, ask, unit, p)
     except (dpf.WrongDtype, dpf.InvalidArgument):
@@ -74,7 +74,7 @@ def _exact(frame: Any, ask: Any, unit: dpf.PrivacyUnit, p: float) -> Any:
 
 
 def _by_schema(frame: Any, ask: Any, unit: dpf.PrivacyUnit) -> bool:
-    """Whether the same frame without a row is refused, too."""
+    """Return whether the same frame without rows is refused, too."""
     empty = frame[:0] if hasattr(frame, "iloc") or not hasattr(frame, "slice") else frame.slice(0, 0)
     try:
         exact(empty, ask, unit)
@@ -84,7 +84,7 @@ def _by_schema(frame: Any, ask: Any, unit: dpf.PrivacyUnit) -> bool:
 
 
 def _stated(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit, p: float) -> dict[Any, Any]:
-    """The sensitivities that a plan states, by what is measured; of the first frame whose schema suits."""
+    """Return the stated sensitivities by total, from the first frame whose schema suits."""
     price = {"epsilon": 1} if p == 1.0 else {"epsilon": 1, "delta": 1e-6}
     for frame in side.values():
         try:
@@ -96,7 +96,7 @@ def _stated(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit, p: float) -> 
 
 
 def _within_reach(stated: dict[Any, Any], found: list[Any], p: float, name: str) -> float:
-    """Neighbors are at most the sensitivity apart, exactly in l_1 and as squares in l_2; the largest share of it."""
+    """Check the distance of neighbors, exactly in l_1, as squares in l_2; return its share of the sensitivity."""
     assert stated.keys() == found[0].keys()
     farthest = Fraction(0)
     for total, sensitivity in stated.items():
@@ -109,7 +109,7 @@ def _within_reach(stated: dict[Any, Any], found: list[Any], p: float, name: str)
 
 
 def check_seen(pair: Pair, counted: Counter[str] | None = None) -> None:
-    """Release every verb on both tables, in one library and dtype at a time: the same is seen but for the noise."""
+    """Release every verb on both tables, in one library and dtype at a time: only the noise may differ."""
     engines = list(makers(pair.kind).items())
     for place, (name, ask) in enumerate(asks(pair.kind, pair.name).items()):
         for engine, made in (engines[(pair.turn + place) % len(engines)], engines[-1]):
@@ -126,7 +126,7 @@ def _parting(one: str, other: str) -> str:
 
 
 def drill(check: Any, many: int, start: int) -> Counter[str]:
-    """Run a check on `many` pairs: how often each verb was asked."""
+    """Run a check on `many` pairs; return how often each verb was used."""
     counted: Counter[str] = Counter()
 
     @seed(start)

@@ -1,7 +1,7 @@
-"""Neighboring frames of odd values, what is asked of them, and everything but noise that an answer shows.
+"""Neighboring frames of odd values, queries for them, and all that an answer shows in addition to noise.
 
-Shared by ``assurance/fuzz.py`` and by the tests. A table is a list of rows; a `Kind` says what the values of its
-columns are, and which frames of which libraries hold them.
+``assurance/fuzz.py`` and the tests share them. A table is a list of rows; a `Kind` describes the values of its
+columns, and the frames of each library that hold them.
 """
 
 from __future__ import annotations
@@ -124,19 +124,19 @@ KEYS: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighboring tables, the kind of their values, the name of the value column, and who is protected."""
+    """Two neighboring tables, the kind of their values, the name of the value column, and the privacy unit."""
 
     kind: Kind
     name: str
     unit: dpf.PrivacyUnit
     first: list[Row]
     second: list[Row]
-    turn: int  # which verbs and engines it is tried with
+    turn: int  # selects verbs and engines
 
 
 @st.composite
 def pairs(draw: Any) -> Pair:
-    """Tables that differ in one unit: one row where rows are units, else all rows of one id."""
+    """Draw tables that differ in one unit: one row where rows are units, else all rows of one id."""
     kind, unit = draw(st.sampled_from(KINDS)), draw(st.sampled_from(UNITS))
     row = st.fixed_dictionaries({"v": kind.values, "g": WARDS, "u": PEOPLE})
     others = draw(st.lists(row, max_size=8))
@@ -154,7 +154,7 @@ def pairs(draw: Any) -> Pair:
 
 
 def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
-    """List every verb that suits the column: (dp, **price) -> answer."""
+    """Return every verb that suits the column: (dp, **price) -> answer."""
     bins, keys = BINS.get(kind.name, [-3, 0.1, 2.5, 7]), KEYS.get(kind.name, [1, 0, None])
     found: dict[str, Callable[..., Any]] = {
         "count": lambda dp, **price: dp.count(**price),
@@ -226,25 +226,25 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
 
 
 def asked(build: Ask) -> Any:
-    """The Query that a call asks, without releasing anything."""
+    """Return the Query of a call, without releasing anything."""
     found: list[Any] = []
     build(PrivateFrame(None, (), lambda call: found.append(call.question.query)))
     return found[0]
 
 
 def exact(frame: Any, build: Ask, unit: dpf.PrivacyUnit = ROWS, p: float = 1.0) -> dict[Any, list[int]]:
-    """The exact totals of a call, in grid steps: what noise is added to."""
+    """Return the exact totals of a call, in grid steps, before noise is added."""
     query = asked(build).each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
-    if query.keys.counted == "units":  # as a plan does: refused of units of rows, and without contribution bounds
+    if query.keys.counted == "units":  # as a plan does: refuse units of rows, and ignore contribution bounds
         if unit.column is None:
             raise dpf.InvalidArgument("unit must have a column for contributions.")
         unit = unit.who
-    query = check(frame, query.under(p == 1.0), unit)  # what is measured may differ for pure noise
+    query = check(frame, query.under(p == 1.0), unit)  # pure noise may measure other totals
     return {total: found.tolist() for total, found in totals(frame, query, unit, p).items()}
 
 
 def columns_of(rows: Sequence[Row], name: str) -> dict[str, list[Any]]:
-    """The rows as columns, the value column by its name."""
+    """Return the rows as columns; `name` is the value column."""
     return {
         name: [row["v"] for row in rows],
         "g": [row["g"] for row in rows],
@@ -253,10 +253,10 @@ def columns_of(rows: Sequence[Row], name: str) -> dict[str, list[Any]]:
 
 
 def polars_frame(rows: Sequence[Row], name: str, dtype: Any) -> pl.DataFrame:
-    """A Polars frame; values that the dtype does not hold are missing."""
+    """Return a Polars frame; values that the dtype does not hold are missing."""
     base = pl.Decimal(38, 2) if isinstance(dtype, pl.Decimal) else pl.String if dtype == pl.Categorical else dtype
     columns = columns_of(rows, name)
-    made = pl.Series(columns[name], dtype=base, strict=False)  # Polars takes some names for patterns here
+    made = pl.Series(columns[name], dtype=base, strict=False)  # Polars takes some column names for patterns here
     return pl.DataFrame(
         {
             name: made.cast(dtype) if base != dtype else made,
@@ -267,7 +267,7 @@ def polars_frame(rows: Sequence[Row], name: str, dtype: Any) -> pl.DataFrame:
 
 
 def makers(kind: Kind) -> dict[str, Callable[[Sequence[Row], str], Any]]:
-    """List every library and dtype that holds such values exactly: how to make a frame of (rows, name)."""
+    """Return, for every library and dtype that holds such values exactly, a function of (rows, name) to a frame."""
     found: dict[str, Callable[[Sequence[Row], str], Any]] = {}
     for dtype in kind.polars:
         made = partial(_polars_as, dtype)
@@ -317,7 +317,7 @@ def _fitting(pd: Any, values: Any, kind: Kind, dtype: str) -> Any:
 
 
 def form_of(frame: Any, ask: Callable[..., Any], unit: dpf.PrivacyUnit, watch: Any) -> str:
-    """Tell everything but the noisy numbers that a call shows, and what it was charged."""
+    """Return everything that a call shows except the noisy numbers, and its charge."""
     ledger = dpf.Ledger(epsilon=1, unit=unit)
     with watch() as seen:
         try:
@@ -325,13 +325,13 @@ def form_of(frame: Any, ask: Callable[..., Any], unit: dpf.PrivacyUnit, watch: A
         except Exception as error:
             seen["raised"], result = f"{type(error).__name__}: {error}", None
     seen["spent"] = str(ledger.spent)
-    # a warning of bounds follows the noisy numbers of the checks alone
+    # a BoundsWarning depends only on the noisy numbers of the checks
     seen["warnings"] = [words for words in seen.get("warnings", ()) if not words.startswith("BoundsWarning")]
     return repr((sorted(seen.items()), None if result is None else public_parts(result)))
 
 
 def public_parts(result: Any) -> Mapping[str, Any]:
-    """List library, columns, dtypes, keys, order, attrs and provenance of a result, without what noise decides."""
+    """Return library, columns, dtypes, keys, order, attrs and provenance of a result, without what noise decides."""
     facts = {name: fact for name, fact in result.dp.provenance.items() if name not in ("sha256", "release")}
     facts["rows"] = {name: fact for name, fact in (facts.get("rows") or {}).items() if name != "sha256"}
     noisy = set(facts["columns"])

@@ -1,10 +1,10 @@
-"""Audits of keys that are found: how often a person alone shows one, and what releases of neighbors let out.
+"""Audits of unknown groups: how often a single person shows a key, and what releases of neighbors reveal.
 
     python -m assurance.keys_audit [--people 1000000]
 
-A frame holds many people, each of whom has keys that nobody else has, so that one call is as many independent samples.
-Every person has three rows of each key: people decide, not rows. The delta of keys is large here (0.01), since no audit
-of this kind sees an event of probability 1e-7. `tests/release/test_keys_audit.py` runs a small share.
+A frame holds many people, each with keys that no other person has, so one call draws as many independent samples. Every
+person has three rows of each key, because people count, not rows. The delta of keys is large here (0.01), since no
+audit of this kind sees an event of probability 1e-7. `tests/release/test_keys_audit.py` runs a small share.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from dpframe.mechanisms import gaussian_curve
 
 EPSILON, KEYS_DELTA = 2.0, 0.01
 GROUPS, MOST_KEYS, SIGMA = 3, 20, 2.0
-DELTA = gaussian_curve.delta_of_mu(math.sqrt(GROUPS) / SIGMA, EPSILON)  # with which sigma is 2
-EXACT = {1: 0.00142797, 4: 0.00457170, 20: 0.00999999}  # the chance that a person of so many keys shows one
+DELTA = gaussian_curve.delta_of_mu(math.sqrt(GROUPS) / SIGMA, EPSILON)  # the delta at which sigma is 2
+EXACT = {1: 0.00142797, 4: 0.00457170, 20: 0.00999999}  # probability that a person with this number of keys shows one
 AT_ONCE = 2_000
 CONFIDENCE = 1 - 1e-6
-OTHERS = 6  # people whom a shared key has besides
+OTHERS = 6  # other people with a shared key
 
 
 @dataclass(frozen=True)
 class Share:
-    """How many people showed a key, of how many, and limits of their share by Clopper and Pearson."""
+    """How many of `people` showed a key, with Clopper-Pearson limits of the share."""
 
     people: int
     shown: int
 
     @property
     def limits(self) -> tuple[float, float]:
-        """With a confidence of 1 - 1e-6."""
+        """The limits, with a confidence of 1 - 1e-6."""
         half = (1.0 - CONFIDENCE) / 2
         low = float(beta.ppf(half, self.shown, self.people - self.shown + 1)) if self.shown else 0.0
         return low, float(beta.isf(half, self.shown + 1, self.people - self.shown))
 
 
 def alone(keys: int) -> pl.DataFrame:
-    """People who share no key, three rows for each key of theirs."""
+    """Return people who share no key, three rows for each of their keys."""
     numbers = np.arange(AT_ONCE * keys)
     return pl.DataFrame({"u": np.tile(numbers // keys, 3), "k": np.tile(numbers, 3)})
 
 
 def found(frame: pl.DataFrame) -> pl.DataFrame:
-    """The keys that one release shows, with their numbers of people."""
+    """Return the keys that one release shows, with their numbers of people."""
     ledger = dpf.Ledger(epsilon=EPSILON, delta=DELTA + KEYS_DELTA, accounting="basic", unit="u")
     by_key = frame.dp.group_by("k", keys=dpf.discover(delta=KEYS_DELTA, max_keys=MOST_KEYS))
     return by_key.n_units(max_groups=GROUPS, epsilon=EPSILON, delta=DELTA, ledger=ledger)
 
 
 def share(keys: int, people: int) -> Share:
-    """How many of so many people with so many keys of their own show one."""
+    """Measure how many of `people`, with `keys` keys of their own each, show one."""
     frame = alone(keys)
     calls = math.ceil(people / AT_ONCE)
     shown = sum((found(frame)["k"] // keys).n_unique() for _ in range(calls))
@@ -71,7 +71,7 @@ def share(keys: int, people: int) -> Share:
 
 
 def _numbers(frame: pl.DataFrame, keys: int) -> Callable[[], NDArray[np.float64]]:
-    """The largest number of people shown for a key of each person; -1 where none is shown."""
+    """Return a release as the largest number shown for a key of each person; -1 where none is shown."""
 
     def released() -> NDArray[np.float64]:
         numbers = np.full(AT_ONCE, -1.0)
@@ -83,14 +83,14 @@ def _numbers(frame: pl.DataFrame, keys: int) -> Callable[[], NDArray[np.float64]
 
 
 def _shared(added: bool) -> pl.DataFrame:
-    """A key for each of many groups of people, with one more of them or not."""
+    """Return many groups of people with a key each, with or without one more person per group."""
     size = OTHERS + 1
     frame = pl.DataFrame({"u": np.arange(AT_ONCE * size)}).with_columns(k=pl.col("u") // size)
     return frame if added else frame.filter(pl.col("u") % size > 0)
 
 
 def sides() -> dict[str, tuple[pl.DataFrame, pl.DataFrame, int]]:
-    """Pairs of frames that differ in one person of each group, and how many keys a group has."""
+    """Return pairs of frames that differ in one person of each group, and the number of keys per group."""
     return {
         "a person alone, 1 key": (alone(1), alone(1).head(0), 1),
         "a person alone, 20 keys": (alone(20), alone(20).head(0), 20),
@@ -100,7 +100,7 @@ def sides() -> dict[str, tuple[pl.DataFrame, pl.DataFrame, int]]:
 
 
 def audited(name: str, samples: int, delta: float = DELTA + KEYS_DELTA) -> Finding:
-    """The audit of one pair."""
+    """Audit one pair."""
     first, second, keys = sides()[name]
     return dpf.audit.epsilon(
         _numbers(first, keys),
@@ -114,7 +114,7 @@ def audited(name: str, samples: int, delta: float = DELTA + KEYS_DELTA) -> Findi
 
 
 def main() -> int:
-    """Audit all pairs and print what was found; 1 where one let out more than it says."""
+    """Audit all pairs and print the results; return 1 if one reveals more than it states."""
     parser = argparse.ArgumentParser(description="Audit keys that are found.")
     parser.add_argument("--people", type=int, default=1_000_000, help="people of each share")
     options = parser.parse_args()
@@ -131,7 +131,7 @@ def main() -> int:
 
 
 def plan() -> Any:
-    """The plan of the calls: what the drill is of."""
+    """Return the plan of the calls that the drill makes."""
     by_key = alone(1).dp.preview.group_by("k", keys=dpf.discover(delta=KEYS_DELTA, max_keys=MOST_KEYS))
     ledger = dpf.Ledger(epsilon=EPSILON, delta=DELTA + KEYS_DELTA, accounting="basic", unit="u")
     return by_key.n_units(max_groups=GROUPS, epsilon=EPSILON, delta=DELTA, ledger=ledger)

@@ -1,12 +1,11 @@
-"""Jobs that are killed at a random moment and run again: what is charged, what is written.
+"""Jobs that are killed at a random moment and run again: their charges and their files.
 
     python -m assurance.killed_jobs --rounds 30
     python -m assurance.killed_jobs --rounds 30 --postgresql
 
-Each round is a process that runs a job of two releases and is killed by SIGKILL somewhere between its first line and
-its last; then the job runs again. Every output must be there as a whole, a file that is there may not change, no
-release may have two answers, and one is charged twice only if it was killed before its answer was stored. Exits with 1
-otherwise.
+In each round, a process runs a job of two releases and is killed by SIGKILL at some point between its first and last
+line; then the job runs again. Every output must be complete, an existing file must not change, no release may have two
+answers, and a release is charged twice only if it was killed before its answer was stored. Exits with 1 otherwise.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        folder.chmod(0o755)  # the server's user comes by here
+        folder.chmod(0o755)  # the server's user passes through this folder
         url = stack.enter_context(postgres.server(folder / "server")).url("jobs") if asked.postgresql else None
         wrong, seen = drilled(folder, rounds, url)
     print(f"{rounds} rounds, {wrong} wrong; {', '.join(f'{words}: {many}' for words, many in sorted(seen.items()))}")
@@ -83,7 +82,7 @@ def main() -> int:
 
 
 def drilled(folder: Path, rounds: int, url: str | None = None) -> tuple[int, Counter[str]]:
-    """The number of wrong rounds, and how far the killed processes had come; with a URL the ledger is there."""
+    """Return the number of wrong rounds, and how far the killed processes got; `url` is a ledger on a server."""
     where = 'path = "clinic.ledger"' if url is None else f'url = "{url}"'
     ledger = folder / "clinic.ledger" if url is None else url
     pl.DataFrame({"patient": range(300_000), "ward": ["A", "B", "C"] * 100_000}).write_parquet(folder / "stays.parquet")
@@ -91,7 +90,7 @@ def drilled(folder: Path, rounds: int, url: str | None = None) -> tuple[int, Cou
         JOB.replace("WHERE", where) + "".join(RELEASE.replace("LABEL", label) for label in LABELS)
     )
     running.create(job_file.read(folder / "release.toml", ["WEEK=w0"], {}))
-    whole = _run(folder, "WEEK=w0", None)  # how long a whole run takes
+    whole = _run(folder, "WEEK=w0", None)  # time of a complete run
     wrong, seen = 0, Counter[str]()
     for number in range(1, rounds + 1):
         week = f"w{number}"
@@ -109,7 +108,7 @@ def drilled(folder: Path, rounds: int, url: str | None = None) -> tuple[int, Cou
 
 
 def _run(folder: Path, said: str, seconds: float | None) -> float:
-    """Run the job in a process of its own, and kill it so long after it began; how long it took."""
+    """Run the job in a new process, kill it after `seconds` if given, and return how long it took."""
     command = [sys.executable, "-c", CHILD, str(folder / "release.toml"), said]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -123,7 +122,7 @@ def _run(folder: Path, said: str, seconds: float | None) -> float:
 
 
 def _entries(ledger: Path | str, week: str) -> Counter[tuple[str, str]]:
-    """How many charges and answers the ledger has of each release of a week."""
+    """Return how many charges and answers the ledger has for each release of a week."""
     stored = dpf.Ledger.open(ledger)._store.entries()
     return Counter((entry.label or "", entry.kind) for _, entry in stored if entry.snapshot == week)
 

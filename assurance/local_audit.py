@@ -1,9 +1,9 @@
-"""Audits of the local model: what the reports of two values let out bounds their epsilon from below.
+"""Audits of the local model: reports of two values bound their epsilon from below.
 
     python -m assurance.local_audit [--samples 200000]
 
-Each method randomizes a table in which everybody has one value, and one in which everybody has another, by
-``df.dp.local.randomize`` as a user would. An outcome is the part of a report that can tell the two values apart.
+Each method randomizes a table in which everyone has one value, and one in which everyone has another, by
+``df.dp.local.randomize`` as a user would. An outcome is the part of a report that can distinguish the two values.
 `tests/local/test_local_audit.py` runs a small share.
 """
 
@@ -21,14 +21,14 @@ from assurance import verdict
 from dpframe.audit import Finding
 
 CATEGORIES = [f"c{place}" for place in range(12)]
-AT_ONCE = 1_000  # reports of one call: one a row, and each is drawn by itself
+AT_ONCE = 1_000  # reports per call: one per row, each drawn separately
 CONFIDENCE = 1 - 1e-6
 
 Outcomes = Callable[[list[Any]], Any]
 
 
 def methods(epsilon: float) -> dict[str, tuple[Any, tuple[Any, Any], Outcomes]]:
-    """A method of each kind: the two values that it is asked of, and what is looked at in its reports."""
+    """Return a method of each kind: two values to randomize, and the part of its reports to compare."""
     sketch = dpf.local.CountMeanSketch(CATEGORIES, epsilon=epsilon)
     two = (CATEGORIES[0], CATEGORIES[1])
     return {
@@ -45,7 +45,7 @@ def methods(epsilon: float) -> dict[str, tuple[Any, tuple[Any, Any], Outcomes]]:
 
 
 def audited(name: str, epsilon: float, samples: int) -> Finding:
-    """The audit of one method."""
+    """Audit one method."""
     method, (one, other), outcomes = methods(epsilon)[name]
 
     def release(value: Any) -> Callable[[], Any]:
@@ -68,19 +68,19 @@ def audited(name: str, epsilon: float, samples: int) -> Finding:
 
 
 def _named(reports: list[Any]) -> Any:
-    """Which of the two values a report names, as the difference of two flags."""
+    """Return which of the two values a report names, as the difference of two flags."""
     found = np.array(reports)
     return (found == CATEGORIES[0]).astype(float) - (found == CATEGORIES[1])
 
 
 def _first_bits(reports: list[Any]) -> Any:
-    """The difference of the bits of the two values."""
+    """Return the difference of the bits of the two values."""
     first = np.array([int(report[0], 16) for report in reports])
     return ((first >> 3) & 1) - ((first >> 2) & 1).astype(float)
 
 
 def _hashed_bits(reports: list[Any], places: Any) -> Any:
-    """The difference of the cells of the two values, under the hash function that the report names."""
+    """Return the difference of the cells of the two values, under the hash function that the report names."""
     number = np.array([int(report[:4], 16) for report in reports])
     bits = np.unpackbits(np.array([list(bytes.fromhex(report[4:])) for report in reports], dtype=np.uint8), axis=1)
     rows = np.arange(len(reports))
@@ -89,7 +89,7 @@ def _hashed_bits(reports: list[Any], places: Any) -> Any:
 
 
 def main() -> int:
-    """Audit all methods at two prices and print what was found; 1 where one let out more than it says."""
+    """Audit all methods at two epsilons and print the results; return 1 if one reveals more than it states."""
     parser = argparse.ArgumentParser(description="Audit the local model.")
     parser.add_argument("--samples", type=int, default=200_000, help="reports of each side")
     options = parser.parse_args()

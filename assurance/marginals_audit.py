@@ -1,10 +1,10 @@
-"""Audits of marginals: how well noisy contrasts tell two neighbors apart, in the direction in which they differ most.
+"""Audits of marginals: how well noisy contrasts distinguish two neighbors, in the direction of their difference.
 
     python -m assurance.marginals_audit [--samples 200000]
 
-The exact contrasts of both tables are measured once, by the engine, and noise is added to them again and again by the
-mechanism of the plan. Each outcome is projected on the difference of both, over the scales of the noise: no event tells
-Gaussian vectors apart better than those of this one number. `tests/release/test_marginals_audit.py` runs a small share.
+The engine measures the exact contrasts of both tables once, and the mechanism of the plan adds noise to them many
+times. Each outcome is projected on the difference of both, over the scales of the noise: for Gaussian vectors, events
+of this one number distinguish neighbors best. `tests/release/test_marginals_audit.py` runs a small share.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRICE = {"epsilon": 4.0, "delta": 1e-3}
 AT_ONCE = 100
 CONFIDENCE = 1 - 1e-6
 OTHERS = [(1, "p", 1, "x"), (2, "q", 3, "y"), (3, "q", 2, "x")]
-FIRST, ELSEWHERE = ("p", 2, "x"), ("q", 3, "y")  # which differ in every column
+FIRST, ELSEWHERE = ("p", 2, "x"), ("q", 3, "y")  # rows that differ in every column
 UNIT = {"column": "u", "max_rows": 2}
 PAIRS: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
     "a row": ({}, [FIRST], []),
@@ -45,7 +45,7 @@ def _frame(rows: list[Any]) -> pl.DataFrame:
 
 
 def sides(name: str) -> tuple[Callable[[], NDArray[np.float64]], Callable[[], NDArray[np.float64]], float]:
-    """Releases from both tables of a pair, as the number in which they differ; and the mu that is claimed."""
+    """Return releases from both tables of a pair, projected on their difference, and the claimed mu."""
     of_unit, mine, instead = PAIRS[name]
     unit = dpf.PrivacyUnit(**of_unit)
     plan = _frame(mine).dp.preview.marginals([*KEYS], keys=KEYS, unit=unit, **PRICE)
@@ -63,13 +63,13 @@ def sides(name: str) -> tuple[Callable[[], NDArray[np.float64]], Callable[[], ND
 
 
 def audited(name: str, samples: int) -> Finding:
-    """The audit of one pair."""
+    """Audit one pair."""
     left, right, claimed = sides(name)
     return dpf.audit.mu(left, right, claimed=claimed, samples=samples, outcomes=AT_ONCE, confidence=CONFIDENCE)
 
 
 def main() -> int:
-    """Audit all pairs and print what was found; 1 where one let out more than it says."""
+    """Audit all pairs and print the results; return 1 if one reveals more than it states."""
     parser = argparse.ArgumentParser(description="Audit marginals.")
     parser.add_argument("--samples", type=int, default=200_000, help="outcomes of each side")
     options = parser.parse_args()

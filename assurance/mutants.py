@@ -3,7 +3,7 @@
     python -m assurance.mutants
     python -m assurance.mutants --only "noise" --markdown
 
-Exits with 1 if a bug survives. The package itself is never touched. It needs a system that forks.
+Exits with 1 if a bug survives. The package itself is never changed. The system must support fork.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = symbols.PACKAGE
 FOLDERS = (PACKAGE, "tests", "assurance", "benchmarks", "papers", "docs", "examples")
 COPIED = (*FOLDERS, "pyproject.toml", "README.md", "CHANGELOG.md")
-SAID = "said.txt"  # in the copy: what pytest printed
-FAILED = 1  # pytest's exit code where tests failed; any other than 0 and 1 is a run that proves nothing
-LONGEST, LONGEST_OF_ALL = 300, 3_600  # seconds, of the tests of one bug and of all tests without one
+SAID = "said.txt"  # file in the copy with the output of pytest
+FAILED = 1  # pytest's exit code if tests fail; a code other than 0 and 1 means that the run proves nothing
+LONGEST, LONGEST_OF_ALL = 300, 3_600  # seconds, for the tests of one bug and for all tests without a bug
 HEAVY = ("numpy", "scipy.special", "polars", "narwhals", "pyarrow", "mpmath", "sqlalchemy", "pandas")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one mutant."""
+    """The result for one mutant."""
 
     mutant: Mutant
     code: int
@@ -47,13 +47,13 @@ class Outcome:
 
     @property
     def caught(self) -> bool:
-        """Whether a test failed, and not pytest itself."""
+        """True if a test failed, and not pytest itself."""
         return self.code == FAILED and self.said.startswith("FAILED")
 
 
 def main() -> int:
     options = _arguments()
-    for name in HEAVY:  # once, and not for every bug
+    for name in HEAVY:  # once, not for every bug
         if importlib.util.find_spec(name.split(".")[0]) is not None:
             importlib.import_module(name)
     named = [mutant for mutant in MUTANTS if options.only in f"{mutant.room}: {mutant.name}"]
@@ -81,7 +81,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def copied(folder: Path) -> Path:
-    """Copy the package and its tests to a folder whose files may be broken."""
+    """Copy the package and its tests to a folder whose files may be changed."""
     for name in COPIED:
         source, target = ROOT / name, folder / name
         if source.is_dir():
@@ -92,7 +92,7 @@ def copied(folder: Path) -> Path:
 
 
 def seeded(mutant: Mutant, root: Path) -> dict[Path, str]:
-    """Put the bug into the copy, and return the sound text of every file that it changed."""
+    """Put the bug into the copy, and return the original text of every changed file."""
     sound: dict[Path, str] = {}
     for symbol, old, new in mutant.changes:
         definition = symbols.found(root, symbol)
@@ -103,7 +103,7 @@ def seeded(mutant: Mutant, root: Path) -> dict[Path, str]:
 
 
 def outcome_of(mutant: Mutant, root: Path) -> Outcome:
-    """Seed one bug into the copy, run its tests, and take it out again."""
+    """Seed one bug into the copy, run its tests, and remove it again."""
     sound = seeded(mutant, root)
     started = time.perf_counter()
     try:
@@ -115,7 +115,7 @@ def outcome_of(mutant: Mutant, root: Path) -> Outcome:
 
 
 def tested(tests: tuple[str, ...], root: Path, longest: int) -> tuple[int, str]:
-    """Run tests on the copy, in a process of their own: pytest's exit code and its last words."""
+    """Run tests on the copy in a new process; return pytest's exit code and its last line."""
     said = root / SAID
     process = multiprocessing.get_context("fork").Process(target=_pytest, args=(tests, root, said))
     process.start()
@@ -129,13 +129,13 @@ def tested(tests: tuple[str, ...], root: Path, longest: int) -> tuple[int, str]:
 
 
 def _pytest(tests: tuple[str, ...], root: Path, said: Path) -> None:
-    """In the child, which inherits the libraries that this file imports, and no dpframe."""
+    """Run pytest in the child, which inherits the imported libraries, but not dpframe."""
     assert PACKAGE not in sys.modules
     os.chdir(root)
-    os.environ["PYTHONPATH"] = str(root)  # for the processes that tests start; pytest itself reads pyproject.toml
+    os.environ["PYTHONPATH"] = str(root)  # for processes that tests start; pytest itself reads pyproject.toml
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     for name in [name for name in sys.modules if name.split(".")[0] == __package__]:
-        del sys.modules[name]  # tests of the copy import its own
+        del sys.modules[name]  # tests of the copy import the copy's modules
     sys.dont_write_bytecode = True
     with said.open("w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
@@ -146,7 +146,7 @@ def _pytest(tests: tuple[str, ...], root: Path, said: Path) -> None:
 
 
 def _sound(root: Path, chosen: list[Mutant]) -> None:
-    """Refuse to go on if a test fails without a bug: then it would catch every one of them."""
+    """Stop if a test fails without a bug, because it would seem to catch every bug."""
     tests = sorted({test for mutant in chosen for test in mutant.tests})
     code, said = tested(tuple(tests), root, LONGEST_OF_ALL)
     if code != 0:
@@ -155,7 +155,7 @@ def _sound(root: Path, chosen: list[Mutant]) -> None:
 
 
 def _shown(found: Outcome, root: Path | None) -> Outcome:
-    """The outcome, printed; with all that the tests said where they ran in `root`."""
+    """Print an outcome and return it; with `root`, print all output of its tests."""
     looked = found.code != 0 or " passed" in found.said
     verdict = "caught" if found.caught else f"SURVIVED (exit code {found.code})" if looked else "NOT RUN: tests skipped"
     print(f"{verdict:<10}{found.seconds:>6.1f} s  {found.mutant.room}: {found.mutant.name}\n{'':>20}{found.said}")

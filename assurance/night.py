@@ -1,18 +1,18 @@
-"""All drills, one after another: a night long, resumable, with a row for each part and a table of what was found.
+"""Run all drills, one after another: resumable, with a row for each part and a table of the results.
 
-    python -m assurance.night                       # go on where the last night of this commit ended
+    python -m assurance.night                       # continue where the last night of this commit ended
     python -m assurance.night --only audit          # the drills whose name contains this
     python -m assurance.night --minutes 60          # start nothing after an hour
     python -m assurance.night --small               # a small share of each drill, by the same code
     python -m assurance.night --table               # write the table of docs/assurance/security.md anew
 
-The drills are those of `assurance.programs`. Each part is a process of its own with a limit of time, and its output is
-in ``build/night``. A part that objects stops no other. When it ends, its row goes into ``assurance/results.jsonl``:
-the commit that last changed the code, the date, the drill, the part, seconds, the outcome and the figures. A part with
-a row of this commit and size does not run again, unless ``--again`` asks for it; so an interruption loses the running
-part and nothing else. A commit of comments and docstrings alone does not change the code. Tests are part of the code
-only for drills that run them. The exit code is 1 if a part objected or ran out of time. Rows of code that is not
-committed end in ``+``: they run again, and the table leaves them out.
+`assurance.programs` lists the drills. Each part is a separate process with a time limit, and its output is in
+``build/night``. If a part objects, the others still run. When a part ends, its row goes into
+``assurance/results.jsonl``: the commit that last changed the code, the date, the drill, the part, seconds, the outcome
+and the figures. A part with a row of this commit and size does not run again, except with ``--again``; so an
+interruption loses only the running part. A commit of comments and docstrings alone does not change the code. Tests are
+part of the code only for drills that run them. The exit code is 1 if a part objected or ran out of time. Rows of
+uncommitted code end in ``+``: their parts run again, and the table leaves them out.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ CODE = (
 )
 RUN_TESTS = ("slow_tests", "mutants")  # programs that run the tests, which are part of their code
 TESTS = ("tests", ":(exclude)tests/words.toml", ":(exclude)tests/project/test_night.py")
-VERDICT = '{"objections":'  # how the last line of a program begins
+VERDICT = '{"objections":'  # start of the last line of a program
 PASSED, OBJECTED, LATE = "passed", "objected", "out of time"
-SAID = 200  # characters of the last words of a program that objected
+SAID = 200  # maximum characters of the last line of a program that objected
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one part of a drill."""
+    """The result of one part of a drill."""
 
     commit: str
-    date: str  # when it ended, UTC
+    date: str  # time of the end, UTC
     drill: str
     size: str
     part: int
@@ -70,12 +70,12 @@ class Row:
     seconds: int
     outcome: str
     figures: dict[str, float] = field(default_factory=dict)
-    said: str = ""  # the last line, where it did not pass
+    said: str = ""  # the last line, if it did not pass
 
 
 @dataclass(frozen=True)
 class Part:
-    """One command of a drill, yet to be run."""
+    """One command of a drill that has not run yet."""
 
     drill: Drill
     size: str
@@ -188,7 +188,7 @@ def _git(*words: str) -> str:
 
 
 def _left(chosen: Sequence[Drill], size: str, known: Sequence[Row]) -> Iterator[Part]:
-    """The parts that have no row yet, and for which everything is installed."""
+    """Yield the parts that have no row yet, and whose requirements are installed."""
     done = {(row.drill, row.part) for row in known}
     for drill in chosen:
         if why_not := _missing(drill.needs):
@@ -200,7 +200,7 @@ def _left(chosen: Sequence[Drill], size: str, known: Sequence[Row]) -> Iterator[
 
 
 def _missing(need: str) -> str | None:
-    """Why a drill cannot run here, or nothing."""
+    """Return why a drill cannot run here, or None."""
     from assurance import engines, postgres, power_loss
 
     reasons = {"postgres": postgres.missing, "spark": engines.why_no_spark, "strace": power_loss.missing}
@@ -208,7 +208,7 @@ def _missing(need: str) -> str | None:
 
 
 def _run(part: Part, commit: str) -> Row:
-    """Run a part in a process of its own, whose children end with it."""
+    """Run a part in a new process, and end its children with it."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log, started, late = LOGS / f"{part.size} {part}.txt".replace(",", "").replace(" ", "-"), time.monotonic(), False
     command = [sys.executable, "-m", *shlex.split(f"assurance.{part.command}")]
@@ -233,18 +233,18 @@ def _run(part: Part, commit: str) -> Row:
 
 
 def rows(results: Path) -> list[Row]:
-    """All rows, in the order in which they were made."""
+    """Return all rows, in the order in which they were written."""
     return [Row(**json.loads(line)) for line in _whole_lines(results).splitlines()]
 
 
 def _whole_lines(results: Path) -> str:
-    """The text of the file, without a last line that was broken off."""
+    """Return the text of the file, without an incomplete last line."""
     text = results.read_text(encoding="utf-8") if results.exists() else ""
     return text[: text.rfind("\n") + 1]
 
 
 def _kept(results: Path, row: Row) -> None:
-    """Add a row at the end, so that two nights may run different drills at once."""
+    """Append a row, so that two nights may run different drills at once."""
     facts = {name: value for name, value in asdict(row).items() if value not in ("", {})}
     size = len(_whole_lines(results).encode())
     with results.open("ab") as file:
@@ -259,7 +259,7 @@ def _kept(results: Path, row: Row) -> None:
 
 
 def runs(every: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
-    """Rows by drill, size and commit, each part once with its last outcome; the run of the last row is the last."""
+    """Return rows by drill, size and commit, each part once with its last outcome; the most recent run comes last."""
     found: dict[tuple[str, str, str], dict[int, Row]] = {}
     for row in every:
         if not row.commit.endswith("+"):
@@ -269,12 +269,12 @@ def runs(every: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
 
 
 def whole(run: Sequence[Row]) -> bool:
-    """Whether every part of a run at full size has ended."""
+    """Return whether every part of a run at full size has ended."""
     return run[0].size == SIZES[0] and len(run) == run[-1].parts
 
 
 def table(every: Sequence[Row]) -> str:
-    """Of each drill the newest whole run, and the newest of all if that is another one."""
+    """Return a table with the newest complete run of each drill, and its newest run if that is another one."""
     lines = [
         "| drill | what it looks for | run | commit | date | minutes | found |",
         "|---|---|---|---|---|--:|---|",
@@ -296,7 +296,7 @@ def table(every: Sequence[Row]) -> str:
 
 
 def told(run: Sequence[Row]) -> str:
-    """The figures of a run in words, and of what did not pass the last words."""
+    """Return the figures of a run as text, and the last lines of parts that did not pass."""
     drill = next((drill for drill in DRILLS if drill.name == run[0].drill), None)
     wrong = [f"**{row.outcome}**: {row.said}".replace("|", "/") for row in run if row.outcome != PASSED]
     figures = summed(row.figures for row in run if row.outcome == PASSED)
@@ -305,7 +305,7 @@ def told(run: Sequence[Row]) -> str:
 
 
 def written(page: str, text: str) -> str:
-    """The page with this table."""
+    """Return the page with this table."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -314,5 +314,5 @@ def written(page: str, text: str) -> str:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C: the running part ends too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as with Ctrl-C, the running part ends too
     sys.exit(main())

@@ -1,12 +1,12 @@
-"""Coverage of intervals of a population, and sizes of tests of groups that do not differ: by public calls.
+"""Measure coverage of population intervals, and sizes of tests of equal groups, by public calls.
 
     python -m assurance.population_coverage [--groups 1000] [--calls 2] [--tables 2000] [--only TEXT]
 
-Each call releases many equal groups, whose rows are samples of one population: so one call is as many samples as there
-are groups. `tests/derived/test_population_coverage.py` runs a small share of the same code. Of each statistic two rates
-are told: of intervals that hold the population's number, and of differences of equal groups whose interval holds 0.
-Counts have whole steps, and where few rows are expected they cover more than 95%. `--only lumps` shows where means
-cover too seldom, and sums do not: of values that are nearly all 0, or very skewed. `--only few` has sums of few rows.
+Each call releases many equal groups, whose rows are samples of one population: one call is as many samples as there
+are groups. `tests/derived/test_population_coverage.py` runs a small share of the same code. The program prints two
+rates of each statistic: of intervals that hold the population's number, and of differences of equal groups whose
+interval holds 0. Counts have whole steps, and cover more than 95% where few rows are expected. `--only lumps` shows
+where means, but not sums, cover too seldom: values nearly all 0, or very skewed. `--only few` has sums of few rows.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SIZES = (30, 300, 3_000)
 EPSILONS = (0.1, 1.0, 10.0)
 BOUNDS, MEAN, SHARE, RARE = (0.0, 500.0), 50.0, 0.1, 0.01
 STATISTICS = ("n", "share", "rare", "mean", "sum")
-ALARM = 1e-6 / 200  # chance of an objection to a sound rate; a run has fewer than 200 of them
-LEAST, SIZE = 0.93, 0.055  # of intervals, which are approximate; of tests at 5%, with what whole steps move
-PARTS = 5  # of the price: each statistic has about so much as if it were asked alone
+ALARM = 1e-6 / 200  # false alarm rate of one rate; a run has fewer than 200 of them
+LEAST, SIZE = 0.93, 0.055  # limits: coverage of intervals, which are approximate; size of tests at 5%, with whole steps
+PARTS = 5  # all statistics share the epsilon: each has about as much as if it were released alone
 TRUE_MEAN = MEAN * (1.0 - float(np.exp(-BOUNDS[1] / MEAN)))  # of clipped values
 
 
 def population(groups: int, rows: int, generator: np.random.Generator) -> pl.DataFrame:
-    """Samples of one population: a random number of rows in each of two groups of each part."""
+    """Draw samples of one population: a random number of rows in each of two groups of each part."""
     sizes = generator.poisson(rows, 2 * groups)
     owner = np.repeat(np.arange(2 * groups), sizes)
     return pl.DataFrame(
@@ -55,7 +55,7 @@ def population(groups: int, rows: int, generator: np.random.Generator) -> pl.Dat
 
 
 def released(law: str, epsilon: float, rows: pl.DataFrame, groups: int) -> Any:
-    """Two groups in each part, each with all statistics."""
+    """Release all statistics for two groups in each part."""
     asked = {
         "n": dpf.count(),
         "share": dpf.proportion("share"),
@@ -70,12 +70,12 @@ def released(law: str, epsilon: float, rows: pl.DataFrame, groups: int) -> Any:
 
 
 def truth(statistic: str, rows: int) -> float:
-    """The number of the population."""
+    """Return the true value in the population."""
     return {"n": rows, "share": SHARE, "rare": RARE, "mean": TRUE_MEAN, "sum": rows * TRUE_MEAN}[statistic]
 
 
 def covered(law: str, epsilon: float, rows: int, groups: int, seed: int) -> Iterator[tuple[Covered, Covered]]:
-    """Of each statistic how many intervals miss, and how many tests of equal groups say that they differ."""
+    """Yield, for each statistic, how many intervals miss, and how many tests of equal groups reject equality."""
     result = released(law, epsilon, population(groups, rows, np.random.default_rng(seed)), groups)
     errors = result.dp.errors(cells=True, covers="population")
     differences = dpf.compare(result, 1, 0, by="variant")
@@ -90,7 +90,7 @@ def covered(law: str, epsilon: float, rows: int, groups: int, seed: int) -> Iter
 
 
 def tables(epsilon: float, rows: int, draws: int, seed: int, *, contrasts: bool = False) -> Covered:
-    """How often `chi2` says at 5% that two independent columns are not."""
+    """Count how often `chi2` rejects the independence of two independent columns at 5%."""
     generator, rejected = np.random.default_rng(seed), 0
     keys = {"a": range(3), "b": range(4)}
     for _ in range(draws):
@@ -105,7 +105,7 @@ def tables(epsilon: float, rows: int, draws: int, seed: int, *, contrasts: bool 
 
 
 def lumps(epsilon: float, rows: int, share: float, groups: int, seed: int) -> Iterator[Covered]:
-    """Means and sums of values of which so few are the upper bound and all others 0: none may be in a sample."""
+    """Check means and sums of values that are 0 except for a few at the upper bound, which a sample may miss."""
     generator = np.random.default_rng(seed)
     owner = np.repeat(np.arange(groups), generator.poisson(rows, groups))
     spend = np.where(generator.random(owner.size) < share, BOUNDS[1], 0.0)
@@ -114,17 +114,17 @@ def lumps(epsilon: float, rows: int, share: float, groups: int, seed: int) -> It
 
 
 def skewed(epsilon: float, rows: int, groups: int, seed: int) -> Iterator[Covered]:
-    """Means and sums of lognormal values whose median is a 100th of the upper bound: the largest are few."""
+    """Check means and sums of lognormal values whose median is 1/100 of the upper bound, so large values are rare."""
     generator, deviation, median = np.random.default_rng(seed), 1.5, BOUNDS[1] / 100.0
     owner = np.repeat(np.arange(groups), generator.poisson(rows, groups))
     spend = np.minimum(median * np.exp(deviation * generator.standard_normal(owner.size)), BOUNDS[1])
-    bound = math.log(100.0) / deviation  # of the normal variable
+    bound = math.log(100.0) / deviation  # in units of the normal variable
     exact = median * math.exp(deviation**2 / 2.0) * ndtr(bound - deviation) + BOUNDS[1] * ndtr(-bound)
     yield from _of_values(f"skewed, epsilon {epsilon:g}, {rows} rows", owner, spend, exact, epsilon, rows, groups)
 
 
 def few(kind: str, epsilon: float, rows: int, groups: int, seed: int) -> Covered:
-    """Sums of so few rows that how many of them are in a sample moves a sum most."""
+    """Check sums of so few rows that their random number is the main part of the error."""
     (lower, upper), drawn, mean = FEW[kind]
     generator = np.random.default_rng(seed)
     owner = np.repeat(np.arange(groups), generator.poisson(rows, groups))
@@ -142,7 +142,7 @@ def _alike(generator: np.random.Generator, size: int) -> Floats:
 
 
 FEW: dict[str, tuple[tuple[float, float], Callable[[np.random.Generator, int], Floats], float]] = {
-    "alike": (BOUNDS, _alike, 300.0),  # to three decimals, as are the next two
+    "alike": (BOUNDS, _alike, 300.0),  # exact to three decimals, as are the next two
     "losses": ((-BOUNDS[1], 0.0), lambda generator, size: -_alike(generator, size), -300.0),
     "both signs": ((-BOUNDS[1], BOUNDS[1]), _alike, 300.0),
     "exponential": (BOUNDS, lambda generator, size: generator.exponential(MEAN, size), TRUE_MEAN),
@@ -164,7 +164,7 @@ def _of_values(
 
 
 def too_often(found: Covered, rate: float) -> bool:
-    """Whether so many misses have a chance below `ALARM` where each has at most this rate."""
+    """Return whether so many misses have a probability below `ALARM`, if the true rate is at most `rate`."""
     return bool(chance_of_missing(found.misses, found.samples, rate) < ALARM)
 
 
@@ -214,7 +214,7 @@ def _tell_lumps(groups: int) -> None:
 
 
 def _few_told(groups: int) -> list[Covered]:
-    """Print how often sums of few rows cover."""
+    """Print how often intervals of sums of few rows cover."""
     told = []
     for kind in FEW:
         for rows in FEW_ROWS:
@@ -224,7 +224,7 @@ def _few_told(groups: int) -> list[Covered]:
 
 
 def summed(found: list[Covered]) -> Covered:
-    """The misses of several calls of one case."""
+    """Add up the misses of several calls of one case."""
     return replace(found[0], samples=sum(one.samples for one in found), misses=sum(one.misses for one in found))
 
 

@@ -1,6 +1,6 @@
-"""A PostgreSQL server of one's own for the drills: in a folder, on a socket in it, never on a network.
+"""A private PostgreSQL server for the drills, in a folder and on a socket in it, never on a network.
 
-It uses the server that is installed, and installs none.
+It uses an installed server, and installs none.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)  # where Debian puts what is not on the PATH
+FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)  # Debian's folders of programs not on PATH
 
 
 @dataclass(frozen=True)
 class Server:
-    """A cluster that may be stopped and started."""
+    """A cluster that can be stopped and started."""
 
     programs: Path
     folder: Path
-    user: str | None  # who runs it: a server refuses to be run by root
-    waits: bool = True  # for the disk; a drill that crashes the server, and not the machine, need not
+    user: str | None  # the user that runs it: a server refuses to run as root
+    waits: bool = True  # for the disk, which a crash of the server alone does not require
 
     def run(self, program: str, *words: str) -> None:
         command = [str(self.programs / program), *words]
@@ -42,11 +42,11 @@ class Server:
         self.run("pg_ctl", "start", "-w", "-t", "300", "-D", str(self.folder / "data"), "-l", log, "-o", options)
 
     def stop(self, mode: str = "fast") -> None:
-        """``immediate`` is a crash: nothing is written down, the next start recovers."""
+        """Stop the server; ``immediate`` is a crash: nothing is written, and the next start recovers."""
         self.run("pg_ctl", "stop", "-w", "-t", "300", "-D", str(self.folder / "data"), "-m", mode)
 
     def url(self, name: str) -> str:
-        """A database that is made for it."""
+        """Create a database and return its address."""
         import psycopg
 
         owner = self.user or getpass.getuser()
@@ -56,7 +56,7 @@ class Server:
 
 
 def missing() -> str | None:
-    """Why no server can be started here, or None."""
+    """Return why no server can be started here, or None."""
     if importlib.util.find_spec("psycopg") is None:
         return "psycopg is not installed: pip install 'dpframe[postgres]'"
     if programs() is None:
@@ -67,14 +67,14 @@ def missing() -> str | None:
 
 
 def programs() -> Path | None:
-    """The folder of initdb and pg_ctl."""
+    """Return the folder of initdb and pg_ctl."""
     found = shutil.which("pg_ctl")
     folders = [*([Path(found).resolve().parent] if found else []), *FOLDERS]
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
 
 def runner() -> str | None:
-    """Whom root lets run the server."""
+    """Return the user as whom root runs the server."""
     import pwd
 
     if os.geteuid() != 0:
@@ -85,7 +85,7 @@ def runner() -> str | None:
 
 @contextmanager
 def server(folder: Path, *, waits: bool = True) -> Iterator[Server]:
-    """A new cluster in a folder; it ends with the block. RuntimeError where the installed programs do not make one."""
+    """Yield a new cluster in a folder; it ends with the block. Raise RuntimeError if the installed programs fail."""
     found, user = programs(), runner()
     assert found is not None
     folder.mkdir(parents=True, exist_ok=True)

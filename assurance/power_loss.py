@@ -1,16 +1,16 @@
-"""Losses of power at any moment of a ledger's work: what was told must be on the disk.
+"""Losses of power at any moment of a ledger's work: all reported entries must be on the disk.
 
     python -m assurance.power_loss --states 6
-    python -m assurance.power_loss --states 6 --forgets journal     # as if this file were never waited for
+    python -m assurance.power_loss --states 6 --forgets journal     # as if this file were never synced
 
-A process makes a ledger in a file, charges it, stores answers, raises its limit, releases a stream, and recovers from
-a lost head. `strace` records each of its calls to the system. After each call the power is lost. What was waited for
-(`fsync`, `fdatasync`) is on the disk. Of all else, nothing may be there, or everything, or some sectors of 512 bytes
-and some names. The ledger on each such disk must open and verify, hold all that was told before, and take a charge; its
-head must know all that was told. Exits with 1 otherwise.
+A process creates a ledger in a file, charges it, stores answers, raises its limit, releases a stream, and recovers from
+a lost head. `strace` records each of its system calls. After each call the power is lost. Synced data (`fsync`,
+`fdatasync`) are on the disk. Of all other data, the disk may have nothing, everything, or some sectors of 512 bytes
+and some names. The ledger on each such disk must open and verify, hold all that was reported before, and accept a
+charge; its head must know all that was reported. Exits with 1 otherwise.
 
-A sector is written whole or not at all. Sectors and names are kept or lost independently, in any order, which is more
-than file systems lose.
+A sector is written as a whole or not at all. Sectors and names are kept or lost independently, in any order, which is
+more than file systems lose.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from assurance import verdict
 from dpframe.ledger import heads
 
 SECTOR = 512  # bytes
-PLACES = ("beside", "apart")  # of the head: next to the ledger, or in a folder of its own
+PLACES = ("beside", "apart")  # places of the head: next to the ledger, or in a folder of its own
 FORGOTTEN = {"ledger": r"clinic\.ledger", "journal": r".*-journal", "head": r".*head(\.new)?", "folder": r"data|heads"}
 CALLS = (
     "openat,open,creat,lseek,write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync,ftruncate,fallocate,unlink,unlinkat,"
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,sendfile,copy_file_range"
 )
-TOLD = "told"  # the file in which the process says how far it has come
+TOLD = "told"  # the file in which the process reports its progress
 LEDGER = "data/clinic.ledger"
 PEOPLE = dpf.of(pl.DataFrame({"age": [31, 45, 62]}))
 CHILD = "import sys; from assurance import power_loss; power_loss.work(*sys.argv[1:])"
@@ -50,7 +50,7 @@ CHILD = "import sys; from assurance import power_loss; power_loss.work(*sys.argv
 
 @dataclass(frozen=True)
 class Told:
-    """What the process said: the end of the chain, which nobody may lose from then on."""
+    """A report of the process: the end of the chain, which must not be lost from then on."""
 
     step: str
     entry: int
@@ -59,7 +59,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Step:
-    """One call to the system that changes what is in the folder, waits for it, or tells."""
+    """One system call that changes the folder or syncs it, or a report."""
 
     kind: str  # make, write, cut, wait, remove, rename, told
     path: str
@@ -88,7 +88,7 @@ def main() -> int:
 
 @cache
 def missing() -> str | None:
-    """Why no process can be traced here, or None."""
+    """Return why no process can be traced here, or None."""
     if (found := shutil.which("strace")) is None:
         return "strace is not installed (Debian: apt-get install strace)"
     done = subprocess.run([found, "-o", os.devnull, sys.executable, "-c", ""], capture_output=True, check=False)
@@ -99,7 +99,7 @@ def missing() -> str | None:
 
 
 def work(folder: str, place: str) -> None:
-    """What is traced: each way in which a ledger in a file is written."""
+    """Write a ledger in every way that a file ledger is written; this process is traced."""
     path, head = Path(folder, LEDGER), _head(Path(folder), place)
     telling = os.open(Path(folder, TOLD), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -125,7 +125,7 @@ def work(folder: str, place: str) -> None:
         stream.release(visits, day)
         told("streamed", ledger)
     PEOPLE.histogram("age", bins=range(2_001), epsilon=0.125, ledger=ledger, label="large", snapshot="1")
-    told("answered", ledger)  # in many pages
+    told("answered", ledger)  # fills many pages
     os.unlink(head or f"{path}.head")
     dpf.Ledger.recover(path, reason="the head was lost", head=head)
     ledger = dpf.Ledger.open(path, head=head)
@@ -140,7 +140,7 @@ def _head(folder: Path, place: str) -> str | None:
 
 
 def traced(folder: Path, place: str) -> list[Step]:
-    """The steps of the process, which works in this folder."""
+    """Return the steps of the process, which works in this folder."""
     for name in ("data", "heads"):
         (folder / name).mkdir(parents=True)
     log = folder.with_suffix(".trace")
@@ -154,7 +154,7 @@ def traced(folder: Path, place: str) -> list[Step]:
     return list(_steps(log, folder))
 
 
-_CALL = re.compile(r"(\w+)\((.*)\) += (\d+)")  # that did not fail
+_CALL = re.compile(r"(\w+)\((.*)\) += (\d+)")  # matches successful calls
 _BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _KINDS = {
     **dict.fromkeys(("write", "pwrite64"), "write"),
@@ -167,8 +167,8 @@ _KINDS = {
 
 
 def _steps(log: Path, folder: Path) -> Iterator[Step]:
-    """The calls of a trace that concern the folder; those that are not known are an error."""
-    position: dict[str, int] = {}  # in the file, by its descriptor
+    """Yield the calls of a trace that concern the folder; an unknown call is an error."""
+    position: dict[str, int] = {}  # offset in the file, by descriptor
     there: set[str] = set()
     for name, arguments, result in _calls(log):
         if not (paths := _inside(arguments, folder)):
@@ -201,8 +201,8 @@ def _steps(log: Path, folder: Path) -> Iterator[Step]:
 
 
 def _calls(log: Path) -> Iterator[tuple[str, str, int]]:
-    """The name, arguments and result of each call that did not fail, in the order in which they ended."""
-    begun: dict[str, str] = {}  # calls of a thread during which another one made a call
+    """Yield the name, arguments and result of each successful call, in the order in which they ended."""
+    begun: dict[str, str] = {}  # calls of a thread that another thread's call interrupted
     for line in log.read_text().splitlines():
         thread, _, call = line.partition(" ")
         call = call.lstrip()
@@ -216,7 +216,7 @@ def _calls(log: Path) -> Iterator[tuple[str, str, int]]:
 
 
 def _inside(arguments: str, folder: Path) -> list[str]:
-    """The paths among the arguments that lie in the folder, as seen from it."""
+    """Return the paths among the arguments that lie in the folder, relative to it."""
     root = f"{folder}{os.sep}".encode()
     told = [_decoded(words) for words in _BYTES.findall(arguments) if words.startswith(r"\x2f")]
     return [words.removeprefix(root).decode() for words in told if words.startswith(root)]
@@ -231,12 +231,12 @@ def _decoded(words: str) -> bytes:
 
 @dataclass
 class Disk:
-    """What is on the disk for sure, and what waits for it, in the order in which it was written."""
+    """The synced content of the disk, and the steps that wait for a sync, in the order in which they were written."""
 
-    contents: list[bytes] = field(default_factory=list)  # of each file that ever was
-    writes: list[list[Step]] = field(default_factory=list)  # of each file, not waited for
+    contents: list[bytes] = field(default_factory=list)  # synced bytes of each file that ever existed
+    writes: list[list[Step]] = field(default_factory=list)  # unsynced writes of each file
     names: dict[str, int] = field(default_factory=dict)
-    moves: list[tuple[Step, int]] = field(default_factory=list)  # of names, not waited for
+    moves: list[tuple[Step, int]] = field(default_factory=list)  # unsynced changes of names
     now: dict[str, int] = field(default_factory=dict)  # names as processes see them
 
     def take(self, step: Step) -> None:
@@ -252,23 +252,23 @@ class Disk:
             if step.to:
                 self.now[step.to] = file
             self.moves.append((step, file))
-        elif step.path in self.now:  # a file that was waited for
+        elif step.path in self.now:  # sync of a file
             file = self.now[step.path]
             self.contents[file] = _written(self.contents[file], self.writes[file], lambda: True)
             self.writes[file] = []
-        elif step.kind == "wait":  # for a folder
+        elif step.kind == "wait":  # sync of a folder
             mine = [move for move in self.moves if os.path.dirname(move[0].path) == step.path]
             self.names = _named(self.names, mine, lambda: True)
             self.moves = [move for move in self.moves if move not in mine]
 
     def after(self, kept: Callable[[], bool]) -> dict[str, bytes]:
-        """The files after a loss of power; of what was not waited for, what is kept."""
+        """Return the files after a loss of power; `kept` decides what stays of unsynced changes."""
         contents = [_written(*file, kept) for file in zip(self.contents, self.writes, strict=True)]
         return {name: contents[file] for name, file in _named(self.names, self.moves, kept).items()}
 
 
 def _written(content: bytes, writes: Sequence[Step], kept: Callable[[], bool]) -> bytes:
-    """A file with these writes, each of its sectors as `kept` says."""
+    """Return a file after these writes, each sector as `kept` decides."""
     found = bytearray(content)
     for step in writes:
         if step.kind == "cut":
@@ -302,7 +302,7 @@ def _named(names: dict[str, int], moves: Sequence[tuple[Step, int]], kept: Calla
 
 
 def drilled(place: str, states: int, forgets: str | None = None) -> Iterator[str]:
-    """What is wrong with each disk after each step of the process, or nothing."""
+    """Yield the fault of each disk after each step of the process, or an empty string."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve() / "work"
         steps = traced(folder, place)
@@ -316,7 +316,7 @@ def drilled(place: str, states: int, forgets: str | None = None) -> Iterator[str
 
 
 def objections(steps: Sequence[Step], place: str, states: int, forgets: str | None = None) -> Iterator[str]:
-    """The same of these steps; `forgets` says for which files the waits are left out."""
+    """Yield the same for these steps; `forgets` names the files whose syncs are left out."""
     said = [Told(**json.loads(step.data)) if step.kind == "told" else None for step in steps]
     disk, before = Disk(), None
     for number, step in enumerate(steps):
@@ -330,7 +330,7 @@ def objections(steps: Sequence[Step], place: str, states: int, forgets: str | No
 
 
 def _losses(states: int) -> Iterator[Callable[[], bool]]:
-    """What a loss of power keeps: nothing, everything, or parts, most of them or few."""
+    """Yield functions that decide what a loss of power keeps: nothing, everything, or a random part."""
     yield lambda: False
     yield lambda: True
     for _ in range(states):
@@ -339,7 +339,7 @@ def _losses(states: int) -> Iterator[Callable[[], bool]]:
 
 
 def objection(files: Sequence[tuple[str, bytes]], place: str, before: Told | None, after: Told | None) -> str:
-    """What is wrong with the ledger on a disk, or nothing: `before` was told, and the process went on to `after`."""
+    """Return the fault of a ledger on a disk, or nothing; `before` was the last report, `after` is the next."""
     assert after is not None
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
         for file in ("data", "heads"):

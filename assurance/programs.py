@@ -1,9 +1,9 @@
-"""The registry of drills: every program of assurance, with the command lines of a night and of a quick look.
+"""The registry of drills: every program of assurance, with the command lines of a full night and of a quick check.
 
-A drill has as many commands as it has parts, each of which is a run of its own with a row of its own, so that a night
-that was broken off goes on after the last finished part. Parts share the figures of a drill: `summed` adds up those of
-all parts, but takes the largest of a figure whose name begins with "largest", and the least of one that begins with
-"least". `tests/project/test_night.py` fails for a program that no drill runs.
+A drill has one command for each of its parts. Each part is a separate run with its own row, so an interrupted night
+continues after the last finished part. `summed` combines the figures of all parts: it adds them up, but takes the
+largest of a figure whose name begins with "largest", and the least of one that begins with "least".
+`tests/project/test_night.py` fails for a program that no drill runs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ SIZES = ("full", "small")
 
 @dataclass(frozen=True)
 class Drill:
-    """What is run, for what, and how its figures are told; each command is the words after ``python -m assurance.``."""
+    """A drill: its purpose, its commands (the words after ``python -m assurance.``), and the text for its figures."""
 
     name: str
-    finds: str  # what it looks for
-    found: str  # the figures in words, a format of those that the last line of the program names
+    finds: str  # the faults that it looks for
+    found: str  # a format of the figures that the last line of the program names
     full: Commands
     small: Commands
-    hours: float = 1.0  # within which a part must end
-    needs: str = ""  # "postgres", "spark" or "strace": what has to be installed
+    hours: float = 1.0  # time limit of a part
+    needs: str = ""  # "postgres", "spark" or "strace": what must be installed
 
     def commands(self, size: str) -> Commands:
         return self.full if size == "full" else self.small
@@ -37,7 +37,7 @@ class Drill:
 
 
 def summed(figures: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The figures of several parts as those of one run."""
+    """Combine the figures of several parts into those of one run."""
     total: dict[str, float] = {}
     for part in figures:
         for name, value in part.items():
@@ -54,7 +54,7 @@ _MERGES: dict[str, Callable[[float, float], float]] = {"largest": max, "least": 
 
 
 def program(command: str) -> str:
-    """The program that a command runs."""
+    """Return the program that a command runs."""
     return re.split(r"\s", command, maxsplit=1)[0]
 
 

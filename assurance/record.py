@@ -1,11 +1,11 @@
 """The record: what some hundred calls measure, add, charge, state and refuse, taken before any noise is added.
 
     python -m assurance.record           # compare with tests/record, and print what differs
-    python -m assurance.record --write   # take it anew: every difference is then a line of a diff
+    python -m assurance.record --write   # write it anew: every difference is then a line of a diff
 
-A change that is to leave answers as they are leaves the record as it is. The calls are in ``assurance.record_calls``.
-Everything is read through the public surface, but for `measured_into`, which stands between the exact totals and
-their noise, and returns the totals as if the noise were zero.
+A change that must keep answers the same keeps the record the same. The calls are in ``assurance.record_calls``. All is
+read through the public API, except in `measured_into`: it intercepts the exact totals before noise is added, and
+returns the totals as if the noise were zero.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from assurance import verdict
 from assurance.record_calls import CALLS, Call, frame_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "record"
-LONG = 40  # numbers; of more the record keeps a hash and the sum
-DIGITS = 12  # of values that are read off totals
+LONG = 40  # longer lists of numbers are recorded as a hash and the sum
+DIGITS = 12  # digits of values that are computed from totals
 FRACTIONAL = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 UNRECORDED = {
     "time",
@@ -47,7 +47,7 @@ UNRECORDED = {
     "ledger",
     "identity",
     "release",
-}  # chance, or the version
+}  # random, or dependent on the version
 
 
 def main() -> int:
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _written(taken: Mapping[str, str]) -> int:
-    """Write one file for each room of calls, one line for each call."""
+    """Write one file for each group of calls, one line for each call."""
     FOLDER.mkdir(exist_ok=True)
     rooms = {call.name: call.room for call in CALLS}
     for file in FOLDER.glob("*.json"):
@@ -84,7 +84,7 @@ def _written(taken: Mapping[str, str]) -> int:
 
 
 def stored() -> dict[str, str]:
-    """Read the record, as canonical lines by the names of calls."""
+    """Read the record as canonical lines by call name."""
     found: dict[str, str] = {}
     for file in sorted(FOLDER.glob("*.json")):
         found |= {name: _canonical(one) for name, one in json.loads(file.read_text(encoding="utf-8")).items()}
@@ -92,31 +92,31 @@ def stored() -> dict[str, str]:
 
 
 def difference(known: str | None, taken: str | None) -> str:
-    """Say in lines what differs between two entries of the record."""
+    """Return the difference between two entries of the record as lines."""
     sides = [json.dumps(json.loads(one or "{}"), indent=1, sort_keys=True).splitlines() for one in (known, taken)]
     return "\n".join(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=2))
 
 
 def same(call: Call, known: str, taken: str) -> bool:
-    """Tell whether a call is as recorded: to the last digit, but where digits depend on the machine or on SciPy.
+    """Return whether a call is as recorded, except for last digits that depend on the machine or on SciPy.
 
-    A scale that is found by a privacy loss distribution has other last digits on another processor, whose Fourier
-    transforms round otherwise; and the record is of the newest SciPy of Python 3.11.
+    The last digits of a scale that is found by a privacy loss distribution depend on the processor, whose Fourier
+    transforms round differently; and the record comes from the newest SciPy of Python 3.11.
     """
     return known == taken or ((call.needs_accounting or sys.version_info[:2] != (3, 11)) and alike(known, taken))
 
 
 def alike(known: str, taken: str) -> bool:
-    """Tell whether two entries say the same, but for the last digits of numbers."""
+    """Return whether two entries are equal except for the last digits of numbers."""
     words, others = (FRACTIONAL.split(one) for one in (known, taken))
     numbers = zip(FRACTIONAL.findall(known), FRACTIONAL.findall(taken), strict=True)
     return words == others and all(math.isclose(float(one), float(other), rel_tol=1e-9) for one, other in numbers)
 
 
 def line_of(call: Call) -> str:
-    """Make a call, and tell all of it that is public, as one line of canonical JSON.
+    """Make a call, and return everything public about it as one line of canonical JSON.
 
-    A call on another frame than the first one tells only what differs from the call on the first.
+    A call on another frame than the first one records only the differences from the call on the first.
     """
     facts = facts_of(call)
     if call.like is not None:
@@ -125,7 +125,7 @@ def line_of(call: Call) -> str:
 
 
 def _different(facts: Any, first: Any, at: str = "") -> Iterator[tuple[str, Any]]:
-    """List the parts of nested facts that are others than the first ones, by their path."""
+    """Yield the parts of nested facts that differ from the first ones, by their path."""
     for name in {**first, **facts}:
         mine, other = facts.get(name), first.get(name)
         if isinstance(mine, dict) and isinstance(other, dict):
@@ -135,14 +135,14 @@ def _different(facts: Any, first: Any, at: str = "") -> Iterator[tuple[str, Any]
 
 
 def facts_of(call: Call) -> dict[str, Any]:
-    """Make a call with a ledger of its own: what it measured, charged and stated, or how it was refused."""
+    """Make a call with a new ledger; return what it measured, charged and stated, or how it was refused."""
     measured: list[dict[str, Any]] = []
     ledger = None if call.ledger is None else call.ledger()
     with warnings.catch_warnings(record=True) as caught, measured_into(measured):
         warnings.simplefilter("always")
         try:
             value = call.ask(dpf.of(frame_of(call.frame)), ledger)
-        except Exception as error:  # of any kind: the kind is what is recorded
+        except Exception as error:  # the record includes the kind of any error
             value = error
         shown = _shown(value)
     facts: dict[str, Any] = {"measured": measured} if measured else {}
@@ -156,7 +156,7 @@ def facts_of(call: Call) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def measured_into(seen: list[dict[str, Any]]) -> Iterator[None]:
-    """Tell what noise is added to, and with what scale, and add none: the only place that knows how noise is added."""
+    """Record what noise is added to and its scale, but add none; only this function knows how noise is added."""
     kinds = [one for name in dpf.__all__ if isinstance(one := getattr(dpf, name), type)]
     classes = {base for one in kinds for base in one.__mro__ if "add_noise" in vars(base)}
     sound = {one: one.add_noise for one in classes}  # type: ignore[attr-defined]
@@ -177,7 +177,7 @@ def measured_into(seen: list[dict[str, Any]]) -> Iterator[None]:
 
 
 def _shown(value: Any) -> dict[str, Any]:
-    """Tell a result by its kind: a released frame, a plan, several of them, an error, or a plain value."""
+    """Return a result by its kind: a released frame, a plan, several of them, an error, or a plain value."""
     if isinstance(value, Exception):
         return {"refused": type(value).__name__, "message": str(value)}
     if isinstance(value, (dpf.Plan, dpf.JointPlan, dpf.PlanTable)):
@@ -190,7 +190,7 @@ def _shown(value: Any) -> dict[str, Any]:
 
 
 def _plan(plan: Any) -> dict[str, Any]:
-    """Tell what a plan states: cost, errors and the rows of its table, and its words."""
+    """Return what a plan states: cost, errors, the rows of its table, and its text."""
     facts: dict[str, Any] = {"words": str(plan).splitlines()}
     facts["rows"] = [_plain(row) for row in plan.to_frame().to_dicts()]
     for name in ("cost", "error", "amount"):
@@ -200,7 +200,7 @@ def _plan(plan: Any) -> dict[str, Any]:
 
 
 def _frame(frame: Any) -> dict[str, Any]:
-    """Tell columns, dtypes, values that nothing denoised, and the provenance of a result."""
+    """Return columns, dtypes, values without denoising, and the provenance of a result."""
     provenance = frame.dp.provenance
     denoised = {name for name, statistic in provenance["measures"].items() if statistic["denoise"]}
     values = {name: "denoised" if name in denoised else _numbers(_values(frame[name])) for name in frame.columns}
@@ -217,14 +217,14 @@ def _frame(frame: Any) -> dict[str, Any]:
 
 
 def _values(column: Any) -> list[Any]:
-    """List the values of a column; missing ones of pandas, which has several kinds of them, as of other libraries."""
+    """Return the values of a column; all kinds of missing values of pandas become None, as in other libraries."""
     values = column.to_list()
     missing = column.isna() if hasattr(column, "isna") else [False] * len(values)
     return [None if gone else _digits(value) for value, gone in zip(values, missing, strict=True)]
 
 
 def _provenance(facts: Mapping[str, Any]) -> Any:
-    """Tell the provenance without what depends on chance, and of denoisers only their names."""
+    """Return the provenance without random facts, and only the names of denoisers."""
     told = {name: fact for name, fact in facts.items() if name not in UNRECORDED}
     told["measures"] = {
         name: {**statistic, "denoise": [step["name"] for step in statistic["denoise"] or ()]}
@@ -238,7 +238,7 @@ def _provenance(facts: Mapping[str, Any]) -> Any:
 
 
 def _dtype(column: Any) -> str:
-    """Name a dtype, alike for all versions of a library: pandas 3 says str where pandas 2 says object."""
+    """Return the name of a dtype, the same in all versions of a library: pandas 3 says str, pandas 2 says object."""
     name = re.sub(r"\(.*", "", str(column.dtype), flags=re.DOTALL) if hasattr(column, "to_frame") else str(column.dtype)
     return {"str": "object"}.get(re.sub(r"\[(s|ms|us|ns)", "[", name), re.sub(r"\[(s|ms|us|ns)", "[", name))
 
@@ -248,7 +248,7 @@ def _digits(value: Any) -> Any:
 
 
 def _numbers(values: list[Any]) -> Any:
-    """Keep a short list as it is, and of a long one its length and a hash."""
+    """Return a short list unchanged, and for a long one its length, a hash and the sum."""
     if len(values) <= LONG:
         return values
     told = hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
@@ -257,7 +257,7 @@ def _numbers(values: list[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:  # noqa: PLR0911
-    """Tell any public value as JSON: reals by their repr, exact ones exactly."""
+    """Return any public value as JSON: reals by their repr, exact numbers exactly."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """The calls of the record: verbs by units, accountings, options and frames; previews, calibrations and refusals.
 
-A call has a name that says what is asked, and keeps it where the surface changes: then the call is rewritten here,
-and the entry of the record shows what else is different.
+The name of a call describes the query, and stays when the API changes: then the call is rewritten here, and the entry
+of the record shows what else changed.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ ROWS = 60
 
 @dataclass(frozen=True)
 class Call:
-    """What is asked of which frame, and who pays."""
+    """A call: its query, frame and ledger."""
 
     name: str
-    room: str  # the file of the record that it stands in
+    room: str  # the file of the record that contains it
     ask: Callable[[Any, Any], Any]  # (.dp of the frame, the ledger) -> a result
     ledger: Callable[[], dpf.Ledger] | None = None
     frame: str = "polars"
-    like: Call | None = None  # the same call on another frame, of which this one tells only what differs
+    like: Call | None = None  # the same call on another frame; only differences from it are recorded
     needs_accounting: bool = False
 
     @property
     def can_be_made(self) -> bool:
-        """Whether what it needs is installed."""
+        """True if the required packages are installed."""
         return (self.frame != "pandas" or HAS_PANDAS) and (not self.needs_accounting or HAS_ACCOUNTING)
 
 
 @cache
 def people() -> pl.DataFrame:
-    """Sixty rows of every kind of column, with missing and odd values, made by arithmetic."""
+    """Return sixty rows with every kind of column, with missing and odd values, computed without randomness."""
     start, numbers = date(2026, 1, 1), range(ROWS)
     odd = {7: math.nan, 11: math.inf, 13: -math.inf, 17: 1e308, 19: -0.0, 23: 5e-324}
     return pl.DataFrame(
@@ -70,7 +70,7 @@ def people() -> pl.DataFrame:
 
 
 def frame_of(kind: str) -> Any:
-    """The same rows as another library or engine holds them."""
+    """Return the same rows in another library or engine."""
     if kind == "polars":
         return people()
     if kind == "lazy":
@@ -98,7 +98,7 @@ PRICES: dict[str, dict[str, Any]] = {
 
 
 def ledger(unit: str, price: str, checks: Any = False) -> dpf.Ledger:
-    """A ledger that can pay for the call more than once; of calls that are about their answers, these alone."""
+    """Return a ledger with budget for several calls; without checks, except in calls about them."""
     accounting = price if price in ("gdp", "rdp") else "basic"
     delta = {"laplace": 0, "gaussian": 1e-3}.get(price, 1e-6)
     return dpf.Ledger(epsilon=10, delta=delta, unit=UNITS[unit], accounting=accounting, checks=checks)
@@ -155,7 +155,7 @@ OVER = (
     ("patients replaced", "rdp"),
     ("names", "gaussian"),
 )
-PURE = ("choice",)  # has no Gaussian form: a ledger's delta is not for it
+PURE = ("choice",)  # has no Gaussian form, so a ledger's delta does not apply to it
 
 
 def asked(ask: Ask, options: dict[str, Any], dp: Any, ledger: dpf.Ledger) -> Any:
@@ -163,7 +163,7 @@ def asked(ask: Ask, options: dict[str, Any], dp: Any, ledger: dpf.Ledger) -> Any
 
 
 def releases() -> Iterator[Call]:
-    """Every question at row level and at unit level on all frames, and with other units and accountings on one."""
+    """Yield every query at row and unit level on all frames, and with other units and accountings on one."""
     for unit, price in OVER:
         for name, ask in ASKS.items():
             options = {"denoise": None, **PRICES["laplace" if name in PURE else price]}
@@ -210,7 +210,7 @@ OPTION_ASKS = ("count", "mean", "histogram", "keys", "keys of two", "means in gr
 
 
 def options() -> Iterator[Call]:
-    """Every option with every question that takes it, and those that refuse it; every mechanism."""
+    """Yield every option with every query that takes or refuses it, and every mechanism."""
     for name in OPTION_ASKS:
         for option, more in OPTIONS.items():
             said = {key: value for key, value in {"epsilon": 1, **more}.items() if value is not None}
@@ -229,7 +229,7 @@ def options() -> Iterator[Call]:
 
 
 def previews() -> Iterator[Call]:
-    """Plans of every question, with tables of prices, and of several together."""
+    """Yield plans of every query, with tables of epsilons, and of several queries together."""
     for name, ask in ASKS.items():
         for unit, price in (("rows", "laplace"), ("patients", "gdp")):
             said = PRICES["laplace" if name in PURE else price]
@@ -284,7 +284,7 @@ def _jointly(verb: Any, made: Any, options: dict[str, Any], dp: Any, ledger: dpf
 
 
 def formulas() -> Iterator[Call]:
-    """Calibrations and compositions as functions, and accountings side by side."""
+    """Yield calibrations and compositions as functions, and comparisons of accountings."""
     noises = [
         dpf.Gaussian.calibrate(sensitivity=1, epsilon=0.5, delta=1e-6),
         dpf.Laplace.calibrate(sensitivity=1, epsilon=0.1),
@@ -314,7 +314,7 @@ def _alone(call: Callable[[], Any], dp: Any, ledger: Any) -> Any:
 
 
 def ledgers() -> Iterator[Call]:
-    """What happens over several calls with one ledger."""
+    """Yield sequences of calls with one ledger."""
 
     def spent_up(dp: Any, ledger: dpf.Ledger) -> Any:
         for _ in range(3):
@@ -343,13 +343,13 @@ def ledgers() -> Iterator[Call]:
 
 
 def refusals() -> Iterator[Call]:
-    """Calls that are refused, in which words."""
+    """Yield calls that are refused, with their messages."""
     for name, ask in WRONG.items():
         yield Call(name, "refusals", ask, partial(ledger, "rows", "laplace"))
 
 
 def contributions() -> Iterator[Call]:
-    """How much units contribute, and bounds of contribution in the call."""
+    """Yield calls that report contributions of units, and calls with contribution bounds."""
     asks: dict[str, Ask] = {
         "contributions": lambda dp, **price: dp.contributions(**price),
         "contributions to distinct wards": lambda dp, **price: dp.contributions("ward", **price),
@@ -369,7 +369,7 @@ def contributions() -> Iterator[Call]:
 
 
 def checks() -> Iterator[Call]:
-    """What the bounds leave out, where nobody says whether it is measured, and where a call says it."""
+    """Yield checks of what the bounds leave out, by default and where a call requests them."""
     for name, ask in ASKS.items():
         for unit, price in (("rows", "laplace"), ("patients", "gdp")):
             said = PRICES["laplace" if name in PURE else price]
@@ -394,7 +394,7 @@ def checks() -> Iterator[Call]:
 
 
 def suggested_bounds() -> Iterator[Call]:
-    """Bounds of columns of which nobody knows any."""
+    """Yield suggested bounds of columns with unknown bounds."""
     asks: dict[str, Ask] = {
         "bounds of a mean": lambda dp, **price: dp.suggest_bounds("age", **price),
         "bounds of two sums": lambda dp, **price: dp.suggest_bounds("age", "cost", statistic="sum", **price),

@@ -1,4 +1,4 @@
-"""Wrong calls of the record: what is said of each, with what class of error, and that nothing is charged."""
+"""Wrong calls of the record: the class and message of each error; nothing may be charged."""
 
 from __future__ import annotations
 

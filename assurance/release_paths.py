@@ -1,10 +1,9 @@
-"""The registry of release paths: every way from a table to numbers that a ledger is charged for, and tables for it.
+"""The registry of release paths: every way from a table to charged numbers, and tables for it.
 
-A path asks one question of a table whose columns are those of `ROWS`, at a price. Its tables differ in one row, or in
-the rows of one person, who has the largest values there are, so that the noise is needed in full. The table of
-`assurance.charges` is made from `PATHS`; what is charged elsewhere in the code is found by `charging` and has no path,
-or a verb, a noise, a sampler or a method of the local model that no path asks for, fails
-`tests/accounting/test_charges.py`.
+A path runs one query at a given cost on a table with the columns of `table`. Its tables differ in one row, or in rows
+of one person, who has the largest possible values, so that the noise is needed in full. `PATHS` defines the table of
+`assurance.charges`. `tests/accounting/test_charges.py` fails if `charging` finds code that charges and has no path, or
+if no path uses some verb, noise, sampler or method of the local model.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import dpframe as dpf
 from dpframe.accessor.released_frame import VERBS
 
 PACKAGE = File(dpf.__file__).parent
-CHARGES = {"take", "begun", "charge"}  # what a ledger is charged by
+CHARGES = {"take", "begun", "charge"}  # functions that charge a ledger
 CANNOT = {"engines", "noise", "mechanisms", "queries", "denoise", "accounting", "planning", "ledger", "frames"}
 
 NAMES = list("abcdefghij")
@@ -35,10 +34,10 @@ HIGH: Row = {"d": "new", "g": "A", "x": 10.0, "z": 10.0, "c": "a", "w": "W1"}
 LOW: Row = {"d": "old", "g": "B", "x": 0.0, "z": 0.0, "c": "b", "w": "W1"}
 NONE: Row = {"d": "old", "g": "A", "x": None, "z": None, "c": "a", "w": "W1"}
 MIXED: Row = {"d": "new", "g": "A", "x": 0.0, "z": 10.0, "c": "b", "w": "W1"}
-ALONE: Row = {**HIGH, "g": "odd", "c": "odd"}  # keys that nobody else has
-RARE: Row = {**HIGH, "g": "rare"}  # a key that two others have
+ALONE: Row = {**HIGH, "g": "odd", "c": "odd"}  # keys that no other row has
+RARE: Row = {**HIGH, "g": "rare"}  # a key that two other rows have
 NOISES = ("pure", "gaussian")
-DELTA = 1e-5  # of a Gaussian call under basic accounting
+DELTA = 1e-5  # delta of a Gaussian call under basic accounting
 KEYS_DELTA = 1e-6
 
 Ask = Callable[..., Any]  # (.dp of a frame or of its preview, ledger=, epsilon=, ...) -> a result, or a plan
@@ -47,26 +46,26 @@ tags = count()
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """One way to a release: what is asked, of which tables, and what is known of its charge.
+    """One way to a release: its query, its tables, and known facts about its charge.
 
     Parameters
     ----------
     name : str
-        In the table; those of a verb begin with it.
+        Name in the table; for a verb, it begins with the verb.
     ask : callable
-        The release of a frame's ``.dp`` for a price.
+        Function of a frame's ``.dp`` and a price that makes the release.
     units : tuple of {"rows", "people"}
-        Whom it can protect.
+        Privacy units that it supports.
     noises : tuple of {"pure", "gaussian"}
-        The noises that it can have.
+        Kinds of noise that it supports.
     noised : bool
-        Whether it takes ``mechanism=``.
+        Whether it accepts ``mechanism=``.
     odd : sequence of pairs
-        The rows of the one who differs, on either side; None for nobody, under add-remove alone.
+        The row that differs, on either side; None means no row, under add-remove only.
     plan : callable, optional
-        What gives its noises without a release; by default the same question of a preview.
+        Function that returns its noises without a release; by default, a preview of the same query.
     half : float
-        The part of the charge that the exact loss of one entry is at least, where its tables attain their bounds.
+        Least part of the charge that the exact loss of one entry must be, where its tables attain their bounds.
     """
 
     name: str
@@ -77,19 +76,19 @@ class Path:
     odd: Sequence[tuple[Row, Row | None]] = ()
     plan: Callable[..., Any] | None = None
     half: float = 0.5
-    keys: bool = False  # whether keys are found, with a delta of their own
+    keys: bool = False  # whether it finds unknown groups, with a separate delta
     durable: bool = False  # whether the ledger is a file
     locally: bool = False
-    heavy: bool = False  # whether a release takes long: no part of mixtures
+    heavy: bool = False  # whether a release takes long: left out of mixtures
     needs_accounting: bool = False
 
     @property
     def verb(self) -> str:
-        """The verb that it asks, or the first word of its name."""
+        """The verb of the query, or the first word of its name."""
         return self.name.split(",")[0].split(" ")[0]
 
     def price(self, noise: str, accounting: str, epsilon: float) -> dict[str, Any]:
-        """What the call says of its price, so that it has this noise under this accounting."""
+        """Return the arguments that give a call this noise under this accounting."""
         price: dict[str, Any] = {"epsilon": epsilon}
         if noise == "gaussian" and accounting == "basic":
             price["delta"] = DELTA
@@ -98,7 +97,7 @@ class Path:
         return price
 
     def pairs(self, neighbors: str) -> list[tuple[list[Row], list[Row]]]:
-        """The rows of the one who differs, in each pair of tables."""
+        """Return the rows that differ, for each pair of tables."""
         chosen = self.odd or ODD[neighbors]
         pairs = [(one, other) for one, other in chosen if (other is None) == (neighbors == "add-remove")]
         return [([one], [] if other is None else [other]) for one, other in pairs]
@@ -108,7 +107,7 @@ ODD: dict[str, tuple[tuple[Row, Row | None], ...]] = {
     "add-remove": ((HIGH, None), (LOW, None), (MIXED, None)),
     "replace": ((HIGH, LOW), (HIGH, NONE), (HIGH, MIXED)),
 }
-LATE: Row = {**HIGH, "w": "none"}  # in no period
+LATE: Row = {**HIGH, "w": "none"}  # a row in no period
 STREAMED = ((HIGH, None), (LOW, None), (HIGH, LOW), (HIGH, LATE), (HIGH, {**HIGH, "w": "W3"}))
 FOUND = ((HIGH, None), (ALONE, None), (RARE, None), (ALONE, HIGH), (RARE, HIGH), (HIGH, LOW))
 LOCAL = ((HIGH, LOW),)
@@ -116,7 +115,7 @@ LOCAL = ((HIGH, LOW),)
 
 @cache
 def table(odd: tuple[tuple[tuple[str, Any], ...], ...], times: int) -> pl.DataFrame:
-    """Everybody's rows, and those of the one who differs."""
+    """Return the rows of all people, and those of the one who differs."""
     rows = [
         {
             "person": i,
@@ -143,28 +142,28 @@ def table(odd: tuple[tuple[tuple[str, Any], ...], ...], times: int) -> pl.DataFr
 
 
 def frame_of(rows: Sequence[Row], unit: str) -> pl.DataFrame:
-    """The table; a person has two rows of a kind."""
+    """Return the table; a person has each odd row twice."""
     return table(tuple(tuple(row.items()) for row in rows), 2 if unit == "people" else 1)
 
 
 def unit_of(unit: str, neighbors: str) -> dpf.PrivacyUnit:
-    """Who is protected."""
+    """Return the privacy unit."""
     people: dict[str, Any] = {"column": "person", "max_rows": 2, "max_groups": 1} if unit == "people" else {}
     return dpf.PrivacyUnit(neighbors=neighbors, **people)
 
 
 def _numbers(groups: Any, **money: Any) -> Any:
-    """The numbers of units that a threshold is held against: where each row is a unit, those of rows."""
+    """Return the counts of units that a threshold is compared with; if each row is a unit, counts of rows."""
     return (groups.count if money["ledger"].unit.column is None else groups.n_units)(**money)
 
 
 def noises_of(plan: Any) -> list[Any]:
-    """The noise of all that a plan measures: of its answers, and of its checks."""
+    """Return the noise of everything that a plan measures, including its checks."""
     return [*plan.noises, *([] if plan.checks is None else [plan.checks.mechanism])]
 
 
 def _together(*names: str, mechanisms: Sequence[str | None] = ()) -> tuple[Ask, Ask]:
-    """Several plans released at one price, and planned."""
+    """Return a function that releases several plans at one cost, and one that plans them."""
 
     def plans(dp: Any, own: Sequence[str | None], **_: Any) -> dict[str, Any]:
         asked = {"count": dp.preview.count}
@@ -205,7 +204,7 @@ def _stream(statistic: Any) -> tuple[Ask, Ask]:
 
 
 def _replayed(dp: Any, ledger: Any, **price: Any) -> Any:
-    """The same question of the same snapshot twice, and another under its name, which is refused."""
+    """Run the same query on the same snapshot twice, and another under its name, which is refused."""
     named = {"label": f"answer {next(tags)}", "snapshot": "first", "ledger": ledger, **price}
     for _ in range(2):
         result = dp.group_by("g", keys=["A", "B"]).count(**named)
@@ -272,7 +271,7 @@ def _paths() -> Iterator[Path]:
         "top_k, peeled", lambda dp, **m: dp.top_k("c", k=1, categories=NAMES, **m), noises=pure, noised=False, half=0.0
     )
     yield Path("top_k, sorted", lambda dp, **m: dp.top_k("c", k=2, categories=NAMES, counts=True, **m), noised=False)
-    yield Path(  # with several groups peeling errs less under every accounting
+    yield Path(  # with several groups, peeling has the lower error under every accounting
         "top_k, two places peeled",
         lambda dp, **m: dp.top_k("c", k=2, categories=NAMES, **{**m, "max_groups": 8}),
         units=people,
@@ -289,7 +288,7 @@ def _paths() -> Iterator[Path]:
         "contributions",
         lambda dp, **m: dp.contributions(by="g", **two, **m),
         units=people,
-        odd=(*ODD["add-remove"], (HIGH, ALONE)),  # of the two cells that replace may move they move one
+        odd=(*ODD["add-remove"], (HIGH, ALONE)),  # replace may move two cells; this pair moves one
         half=0.49,
     )
     yield Path("suggest_bounds", lambda dp, **m: dp.suggest_bounds("x", **m))
@@ -337,7 +336,7 @@ def _paths() -> Iterator[Path]:
 
 
 def _several() -> Iterator[Path]:
-    """Ways that are charged once for several answers."""
+    """Yield paths with one charge for several answers."""
     release, plan = _together("count", "sum", "histogram")
     yield Path("together", release, plan=plan)
     release, plan = _together("count", "sum", mechanisms=("laplace", "gaussian"))
@@ -365,7 +364,7 @@ METHODS: dict[str, tuple[Callable[[float], Any], str]] = {
 
 
 def _of_bounds(asked: set[str]) -> Iterator[Path]:
-    """A path of each verb of a column and its bounds that no other path asks."""
+    """Yield a path for each verb of a column and its bounds that no other path covers."""
     for name in sorted(set(VERBS) - asked):
         if "bounds" in getattr(getattr(dpf.PrivateFrame, name), "__annotations__", {}):
             yield Path(name, lambda dp, verb=name, **m: getattr(dp, verb)("x", bounds=(1, 10), **m))
@@ -376,7 +375,7 @@ PATHS += tuple(_of_bounds({path.verb for path in PATHS}))
 
 
 def charging() -> set[str]:
-    """The functions of the package, above the ledger, that charge one: found in its code."""
+    """Return the functions of the package above the ledger that charge it, found in the source code."""
     found = set()
     for file in sorted(PACKAGE.rglob("*.py")):
         parts = file.relative_to(PACKAGE).with_suffix("").parts
@@ -389,7 +388,7 @@ def charging() -> set[str]:
 
 
 def _charges(node: ast.AST) -> bool:
-    """Whether it calls a ledger, and not an accounting, which says what something costs."""
+    """Return whether a node calls a ledger, and not an accounting, which only computes a cost."""
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr=called)):
             return called in CHARGES and "accounting" not in ast.unparse(value)

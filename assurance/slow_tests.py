@@ -1,10 +1,10 @@
-"""The slow tests, a share at a time: searches of neighbors, injected faults, kills, laws of noise, attacks.
+"""Run the slow tests, a share at a time: searches of neighbors, injected faults, kills, noise distributions, attacks.
 
     python -m assurance.slow_tests --share 0/7
-    python -m assurance.slow_tests --spark          # those that ask Spark, in one session
+    python -m assurance.slow_tests --spark          # tests of Spark, in one session
 
-Continuous integration runs one of seven shares each day (``--turn`` of pytest), on noise that repeats; this runs all of
-them, on noise of the operating system.
+Continuous integration runs one of seven shares each day (pytest's ``--turn``), on noise that repeats; this program
+runs all of them, on noise of the operating system.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from assurance import verdict
 
 
 class Counting:
-    """What became of the tests, by pytest's words."""
+    """Counts of the test outcomes that pytest reports."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()

@@ -1,10 +1,10 @@
-"""Audits of streams: what all periods together let out of one person bounds their epsilon from below.
+"""Audits of streams: all periods together bound the epsilon of one person from below.
 
     python -m assurance.stream_audit [--samples 200000]
 
-Each stream has many equal public groups with people of their own, so that one series of releases draws one sample per
-group. One person more or less is told by the likelihood ratio of all that was measured, which is worked out again from
-what was released. `tests/release/test_stream_audit.py` runs a small share.
+Each stream has many equal public groups with separate people, so one series of releases draws one sample per group.
+The likelihood ratio of all measured numbers, reconstructed from the released ones, distinguishes neighbors.
+`tests/release/test_stream_audit.py` runs a small share.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRICES: dict[str, dict[str, Any]] = {
     "Laplace": {"epsilon": 1.0},
     "Gaussian": {"epsilon": 1.0, "delta": 0.2},  # a large delta, since an audit sees no event of probability 1e-6
 }
-# of the one person: rows as (period, the release from which on they are in the table), and how many of them count
+# rows of the one person as (period, first release whose table has the row), and how many of them count
 PEOPLE: dict[str, tuple[list[tuple[int, int]], int | None]] = {
     "a row": ([(1, 1)], None),
     "a person with too many rows": ([(1, 1)] * 6, 2),
@@ -38,13 +38,13 @@ SUMMED = {"count": dpf.count(), "sum": dpf.sum("value", bounds=(0, 4))}
 
 
 def audited(person: str, price: str, statistic: str, samples: int) -> Finding:
-    """The audit of one person, one price and one statistic."""
+    """Audit one person, one price and one statistic."""
     rows, most = PEOPLE[person]
     frames = [[_frame(rows, has_person, now) for now in range(1, PERIODS + 1)] for has_person in (True, False)]
     unit = dpf.PrivacyUnit() if most is None else dpf.PrivacyUnit("person", max_rows=most)
 
     def measured(tables: list[pl.DataFrame], **changed: Any) -> Any:
-        """The noisy y of every period by group."""
+        """Return the noisy y of every period by group."""
         asked = {**PRICES[price], **changed}
         ledger = dpf.Ledger(asked["epsilon"], asked.get("delta", 0), unit=unit, accounting="basic")
         stream = dpf.Stream(
@@ -61,7 +61,7 @@ def audited(person: str, price: str, statistic: str, samples: int) -> Finding:
         periods = [stream.release(table, now)["period"].to_numpy() for now, table in enumerate(tables, start=1)]
         return _matrix() @ np.array(periods)
 
-    # what the person adds, from releases that are nearly without noise
+    # the person's contribution, from releases that are nearly without noise
     moved, base = (measured(tables, epsilon=1e7)[:, :1] for tables in frames)
 
     def release(tables: list[pl.DataFrame]) -> Callable[[], Any]:
@@ -85,13 +85,13 @@ def audited(person: str, price: str, statistic: str, samples: int) -> Finding:
 
 
 def _matrix() -> Any:
-    """The matrix C, by which numbers of single periods become what was measured."""
+    """Return the matrix C, which maps numbers of single periods to the measured ones."""
     column = coefficients(PERIODS) / coefficients(1)[0]
     return np.array([[column[t - j] if j <= t else 0.0 for j in range(PERIODS)] for t in range(PERIODS)])
 
 
 def _frame(rows: list[tuple[int, int]], has_person: bool, now: int) -> pl.DataFrame:
-    """The table at a release: a few others in every group, and the person or not."""
+    """Return the table at a release: a few other people in every group, with or without the person."""
     others = [(period, 10 + period, 1.0) for period in range(1, now + 1)]
     mine = [(period, 1, 4.0) for period, since in rows if has_person and since <= now]
     group = pl.DataFrame(others + mine, schema=["period", "person", "value"], orient="row")
@@ -100,7 +100,7 @@ def _frame(rows: list[tuple[int, int]], has_person: bool, now: int) -> pl.DataFr
 
 
 def main() -> int:
-    """Audit every combination and print what was found; 1 where one let out more than it says."""
+    """Audit every combination and print the results; return 1 if one reveals more than it states."""
     parser = argparse.ArgumentParser(description="Audit streams.")
     parser.add_argument("--samples", type=int, default=200_000, help="outcomes of each side")
     options = parser.parse_args()

@@ -1,14 +1,14 @@
-"""Suggested bounds on data of known shapes: whether their intervals hold, and how near they come to the best ones.
+"""Test suggested bounds on data of known shapes: whether their intervals hold, and how close they are to the best.
 
     python -m assurance.suggested_bounds              # all shapes and sizes, in some minutes
     python -m assurance.suggested_bounds --quick      # a share of them
 
-Shares: of every candidate of every run, the share of values that its bounds clip must lie between ``clipped_low`` and
-``clipped_high``, for all candidates of a run at once in at least 95% of runs. Errors: the loss by clipping (the mean of
-what it takes off values, or adds to them) and the margin of error of the mean's noise, together, of the suggested
-bounds and of the best bounds in hindsight. At most 2 times as much is promised where the best bounds clip so many rows
-that the noise lets one see them, 20 / epsilon, and the release does not warn that it was too noisy to tell. It exits
-with 1 where one of both fails.
+Shares: for every candidate, the share of values that its bounds clip must lie between ``clipped_low`` and
+``clipped_high``; this must hold for all candidates of a run at once in at least 95% of runs. Errors: the clipping loss
+(the mean change of a value by clipping) plus the margin of error of the mean's noise, for the suggested bounds and for
+the best bounds in hindsight. The promise is at most 2 times the best error. It holds where the best bounds clip enough
+rows to be visible in the noise, 20 / epsilon, and the release does not warn that it was too noisy. The program exits
+with 1 if either fails.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from tests.covering import chance_of_missing
 
 Floats = NDArray[np.float64]
 
-EPSILON = 0.05  # of the suggestion
-TIMES, VISIBLE = 2.0, 20.0  # of the best error; rows times epsilon that can be seen
-PLANNED = (0.5, 0.05, 0.005, 0.001)  # epsilons of the mean
+EPSILON = 0.05  # epsilon of the suggestion
+TIMES, VISIBLE = 2.0, 20.0  # limit relative to the best error; rows times epsilon that are visible in the noise
+PLANNED = (0.5, 0.05, 0.005, 0.001)  # epsilons of the planned mean
 SIZES = (10**3, 10**4, 10**5, 10**6)
 RUNS = 40
-ALARM = 1e-6  # false alarms of a line of shares
-TRIED = 400  # ends of bounds in hindsight
+ALARM = 1e-6  # false alarm rate of the shares of a line
+TRIED = 400  # candidate ends of the best bounds in hindsight
 
 
 def _incomes(random: np.random.Generator, rows: int) -> Floats:
-    """As of a survey of people: many without any, most of some, few of much, in round numbers."""
+    """Draw incomes as in a survey: many are 0, most moderate, a few large, in round numbers."""
     some = random.lognormal(10.2, 0.9, rows)
     rounded = np.where(some > 10_000, np.round(some, -3), np.round(some, -2))
     return np.where(random.random(rows) < 0.3, 0.0, rounded)
@@ -62,25 +62,25 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
 
 @dataclass(frozen=True)
 class Line:
-    """A shape of some size at some planned budget, with what was found."""
+    """The results for a shape of some size at some planned budget."""
 
     shape: str
     rows: int
     planned: float
     held: int  # runs in which all intervals hold
     runs: int
-    ratio: float  # the error over the best, of nine in ten runs that do not warn, or of all where each does
+    ratio: float  # error over the best error, the 90th percentile of runs that do not warn, or of all if each warns
     clipped: int  # rows that the best bounds clip
     warned: int  # runs that recommend nothing
 
     @property
     def must_be_near(self) -> bool:
-        """Whether the best bounds clip so many rows that they can be seen, and some run recommends bounds."""
+        """True if the best bounds clip enough rows to be visible, and some run recommends bounds."""
         return self.clipped >= VISIBLE / EPSILON and self.warned < self.runs
 
     @property
     def fails(self) -> bool:
-        """Whether too few intervals hold, or the error is too large."""
+        """True if too few intervals hold, or the error is too large."""
         return chance_of_missing(self.runs - self.held, self.runs, 0.05) <= ALARM or (
             self.must_be_near and self.ratio > TIMES
         )
@@ -95,7 +95,7 @@ class Line:
 
 
 def lost(values: Floats, lower: Any, upper: Any) -> Floats:
-    """The mean of what clipping takes off values or adds to them, for each pair of bounds; `values` are in order."""
+    """Return the mean change of a value by clipping, for each pair of bounds; `values` are sorted."""
     running = np.concatenate([[0.0], np.cumsum(values)])
     below, above = np.searchsorted(values, lower, side="left"), np.searchsorted(values, upper, side="right")
     low = lower * below - running[below]
@@ -104,7 +104,7 @@ def lost(values: Floats, lower: Any, upper: Any) -> Floats:
 
 
 def _best(values: Floats, margin: float) -> tuple[float, int]:
-    """The least error of any bounds, and how many rows these clip."""
+    """Return the least error of any bounds, and the number of rows that these clip."""
     ends = np.unique(
         np.append(np.quantile(values, np.linspace(0, 1, TRIED)), values[[*range(TRIED), *range(-TRIED, 0)]])
     )
@@ -118,13 +118,13 @@ def _best(values: Floats, margin: float) -> tuple[float, int]:
 
 
 def _margin(planned: float, rows: int) -> float:
-    """The margin of error of a mean within bounds of length 2, of so many values."""
+    """Return the margin of error of a mean of `rows` values within bounds of length 2."""
     plan = pl.DataFrame({"x": [0.0]}).dp.preview.mean("x", bounds=(-1, 1), epsilon=planned, size=rows)
     return float(plan.error["x_mean"])
 
 
 def lines(*, shapes: Any = SHAPES, sizes: Any = SIZES, planned: Any = PLANNED, runs: int = RUNS) -> Iterator[Line]:
-    """Every shape, size and planned budget."""
+    """Yield a line for every shape, size and planned budget."""
     random = np.random.default_rng(20261126)
     for shape, draw in shapes.items():
         for rows in sizes:
@@ -154,7 +154,7 @@ def _line(shape: str, values: Floats, budget: float, plan: Plan, exact: Any, run
 
 
 def main() -> int:
-    """Print every line, and tell whether one fails."""
+    """Print every line, and return 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and runs")
     parser.add_argument("--only", default="", help="shapes whose names have this")

@@ -1,8 +1,8 @@
-"""Definitions of the package by name: a seeded bug says in which of them its text stands, whatever file that is in.
+"""Definitions of the package by name: a seeded bug names the one that contains its text, whatever the file.
 
 A symbol is a function, a class, a method or a constant of a module: ``_truncated``, ``Laplace.add_noise``, ``SHAVE``.
-It is the end of a dotted path that only one definition has; where two modules define one name, the module's own name
-goes before it: ``weights.checked``.
+It is the end of a dotted path that only one definition has. If two modules define a name, the name of the module
+precedes it: ``weights.checked``.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ PACKAGE = "dpframe"
 
 @dataclass(frozen=True)
 class Definition:
-    """A name of the package: its file, and its lines there, decorators among them."""
+    """A name of the package: its file, and its lines there, including decorators."""
 
     file: Path
-    name: str  # within its module: Laplace.add_noise
+    name: str  # name within its module: Laplace.add_noise
     first: int
     last: int
 
     def dotted(self, root: Path) -> str:
-        """The whole path: dpframe.mechanisms.laplace.Laplace.add_noise."""
+        """Return the full path: dpframe.mechanisms.laplace.Laplace.add_noise."""
         parts = self.file.relative_to(root).with_suffix("").parts
         return ".".join([*(parts[:-1] if parts[-1] == "__init__" else parts), self.name])
 
 
 def definitions(file: Path) -> tuple[Definition, ...]:
-    """List what a file defines, as it is now."""
+    """Return the current definitions of a file."""
     return _defined(file, file.read_text(encoding="utf-8"))
 
 
 def found(root: Path, symbol: str) -> Definition:
-    """Find the one definition that a symbol names; LookupError where there is none, or more than one."""
+    """Return the one definition that a symbol names; raise LookupError if there is none or more than one."""
     alike = _names(root).get(symbol.rpartition(".")[2], {})
     named = {dotted: one for dotted, one in alike.items() if f".{dotted}".endswith(f".{symbol}")}
     if len(named) != 1:
@@ -47,12 +47,12 @@ def found(root: Path, symbol: str) -> Definition:
     here = [one for one in definitions(known.file) if one.name == known.name]  # a change may have moved its lines
     if not here:
         raise LookupError(f"{symbol!r} is no longer in {known.file.name}: an earlier change took it away")
-    # a name that is defined for several systems, one after the other, is one symbol from the first to the last of them
+    # a name with several definitions, as for several systems, is one symbol from the first to the last of them
     return replace(here[0], first=min(one.first for one in here), last=max(one.last for one in here))
 
 
 def replaced(definition: Definition, old: str, new: str) -> str:
-    """Replace the one occurrence of a text in a definition: the whole text of its file, changed."""
+    """Replace the one occurrence of a text in a definition; return the changed text of the whole file."""
     lines = definition.file.read_text(encoding="utf-8").splitlines(keepends=True)
     inside = "".join(lines[definition.first - 1 : definition.last])
     if inside.count(old) != 1:
@@ -62,7 +62,7 @@ def replaced(definition: Definition, old: str, new: str) -> str:
 
 @cache
 def _names(root: Path) -> dict[str, dict[str, Definition]]:
-    """Every definition of the package by the last of its names, and by all. `found` reads its lines again."""
+    """Return every definition of the package by its last name, then by its full name. `found` reads its lines again."""
     names: dict[str, dict[str, Definition]] = {}
     for file in sorted((root / PACKAGE).rglob("*.py")):
         for one in definitions(file):
