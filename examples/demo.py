@@ -76,7 +76,7 @@ def load() -> pd.DataFrame:
     survey["had_affair"] = survey["affairs"] > 0
     heading("1. The data: a survey of 1974 about marriage and affairs (Fair 1978, shipped with statsmodels)")
     print(f"{len(survey):,} rows, one for each person. {', '.join(survey.columns)}.")
-    print("These data are public, so this demo may show the true values beside the private ones.")
+    print("These data are public, so this demo may show the true values next to the private ones.")
     print("A real release would never show them.")
     return survey
 

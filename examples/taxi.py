@@ -46,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("."), help="where the maps are written")
     parser.add_argument("--repeats", type=int, default=1, help="releases whose errors are averaged")
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5], help="prices to compare")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5], help="values of epsilon to compare")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the New York City sample")
     parser.add_argument("--maps", action="store_true", help="draw maps; it needs dpframe[plot]")
     options = parser.parse_args()
