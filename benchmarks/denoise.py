@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds dpbench/ and the tables")
     parser.add_argument("--repeats", type=int, default=10, help="draws of the noise that are averaged at least")
     parser.add_argument("--drawn", type=int, default=8_000, help="noisy cells that are averaged at least")
-    parser.add_argument("--every", type=int, default=1, help="take every so many histograms")
+    parser.add_argument("--every", type=int, default=1, help="take only every n-th histogram")
     parser.add_argument("--only", nargs="+", default=list(ESTIMATORS), help="estimators, in addition to no denoising")
     parser.add_argument("--json", type=Path, help="write every figure here")
     parser.add_argument("--chart", type=Path, help="write a chart here (.html, .svg or .png); it needs altair")

@@ -44,7 +44,7 @@ def shapes(edges: int) -> Iterator[tuple[str, Graph, int]]:
     sparse = int(edges / math.e)
     yield "each unit 5 of many values", _drawn(generator, edges // 5, edges // 10, edges), 3
     yield "skewed values", _skewed(generator, edges), 3
-    yield "more values than units may vouch for", _drawn(generator, edges // 33, edges // 10, edges), 3
+    yield "more values than units may count", _drawn(generator, edges // 33, edges // 10, edges), 3
     yield "sparse, where searches are longest", _drawn(generator, sparse, sparse, edges), 1
     yield "all units hold all values", _drawn(generator, math.isqrt(edges), math.isqrt(edges), 20 * edges), 1
     units, values = np.tril_indices(math.isqrt(2 * edges))

@@ -193,7 +193,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
     parser.add_argument("--few", action="store_true", help="how many intervals hold where there are few reports")
     parser.add_argument("--missing", action="store_true", help="how many intervals hold where values are missing")
-    parser.add_argument("--picture", type=Path, help="draw the price of trusting nobody into this file")
+    parser.add_argument("--picture", type=Path, help="draw the cost of trusting no one into this file")
     options = parser.parse_args()
     if options.few:
         few_reports()

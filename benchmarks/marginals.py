@@ -101,7 +101,7 @@ def squares(released: Tables, truth: Tables) -> NDArray[np.float64]:
 
 def main() -> int:
     """Release, compare and print."""
-    parser = argparse.ArgumentParser(description="All tables of Adult at one price.")
+    parser = argparse.ArgumentParser(description="All tables of Adult at one cost.")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--releases", type=int, default=20)
     options = parser.parse_args()
