@@ -172,9 +172,9 @@ def check(
     head: HeadPlace = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
 ) -> None:
-    """Tell by the exit code whether an epsilon is left: 0 if so, 3 if not.
+    """Check whether an epsilon is left: exit code 0 if it is, 3 if not.
 
-    What is left is the most that one more release may cost. The chain of the ledger is followed as well.
+    The epsilon that is left is the most that one more release may cost. The command also verifies the chain.
     """
     exact_epsilon(min_remaining)
     ledger, screen = ledger_at(file, head), Screen(quiet)
@@ -234,7 +234,7 @@ def verify(
     head: HeadPlace = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
 ) -> None:
-    """Follow the chain; exit code 1 if the ledger was changed, is an older copy, or does not know a release.
+    """Verify the chain; exit code 1 if the ledger was changed, is an older copy, or does not know a release.
 
     Without --head, a database that was restored from an older copy looks intact.
     """
@@ -369,7 +369,7 @@ def create(
     values: Values = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make the ledger of a job, with its whole budget; exit code 1 if there is one. The audit trail says so."""
+    """Create the ledger of a job with its whole budget; exit code 1 if it exists. The audit trail records this."""
     screen = Screen(quiet)
     with opened(file, values, screen) as job:
         ledger = running.create(job)
