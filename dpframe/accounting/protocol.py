@@ -74,34 +74,34 @@ class Accounting:
     """True if one Gaussian (or pure) call may take the whole limit."""
 
     def of_ledger(self, epsilon: Fraction, delta: Fraction) -> Accounting:
-        """The accounting of a ledger with this limit.
+        """Return the accounting of a ledger with this limit.
 
         It is the accounting itself, or a copy that knows the limit if it depends on it.
         """
         return self
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
-        """The most that may be spent, rounded down."""
+        """Return the most that may be spent, rounded down."""
         raise self._incomplete("limit(epsilon, delta)")
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Curve, ...]) -> Amount:
-        """The exact cost of the call, rounded up.
+        """Return the exact cost of the call, rounded up.
 
         `mechanisms` are the call's mechanisms, and declared curves such as `PureLoss`.
         """
         raise self._incomplete("charge(price, limit, mechanisms)")
 
     def loss(self, amount: Amount) -> PrivacyLoss:
-        """The amount as a pair, rounded up."""
+        """Return the amount as a pair, rounded up."""
         raise self._incomplete("loss(amount)")
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
-        """The part of the limit that is spent: at most 1 if it is allowed."""
+        """Return the part of the limit that is spent: at most 1 if it is allowed."""
         parts = [coordinate / most for coordinate, most in zip(total, limit, strict=False) if most]
         return (min if self.one_is_enough else max)(parts, default=Fraction(0))
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
-        """The parts of the cost for Totals measured together; `shares` add up to 1.
+        """Return the parts of the cost for Totals measured together; `shares` add up to 1.
 
         A typed epsilon is divided as epsilon for pure noise, or as mu^2 for Gaussian noise. A share of the limit
         becomes the epsilon of one call that costs as much. The charge is what the noise costs, in any case.
@@ -115,14 +115,14 @@ class Accounting:
         return tuple(gaussian_part(price, root_down(whole * share), delta) for share in shares)
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        """The cost of the call alone, for people to read, rounded up.
+        """Return the cost of the call alone, for people to read, rounded up.
 
         It is the typed cost if the accounting charges that.
         """
         return self.loss(amount)
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
-        """The rest of the limit as a pair, rounded down; it is tested on one count."""
+        """Return the rest of the limit as a pair, rounded down; it is tested on one count."""
         if not any(amount):
             return PrivacyLoss(0.0)
         low, high = 0.0, self.loss(amount).epsilon
@@ -132,7 +132,7 @@ class Accounting:
         return PrivacyLoss(low, shown_down(self.reads_at))
 
     def range_of(self, amount: Amount) -> Fraction | None:
-        """The epsilon of the bounded range with this charge, rounded up, or None.
+        """Return the epsilon of the bounded range with this charge, rounded up, or None.
 
         Ledgers need it for entries of dpframe 0.2 (``docs/assurance/ledger.md``), so only for the accountings of
         dpframe.
@@ -140,7 +140,7 @@ class Accounting:
         return None
 
     def hint(self, amount: Amount, limit: Amount) -> str:
-        """The share of the limit that a refused call takes, if its epsilon hides it.
+        """Return the share of the limit that a refused call takes, if its epsilon hides it.
 
         Otherwise, it is empty.
         """

@@ -601,7 +601,7 @@ _chosen: list[Ledger] = []
 
 
 def default_ledger() -> Ledger:
-    """The process-wide ledger that records every release and limits nothing, or the one set in its place.
+    """Return the process-wide ledger that records every release and limits nothing, or the one set in its place.
 
     Returns
     -------

@@ -130,7 +130,7 @@ class _OfSubsets(LocalMethod):
         return self.law.q
 
     def variance(self, n: int = 1, share: float = 0.0) -> float:
-        """The variance of the unbiased count of a category that `share` of `n` people have."""
+        """Return the variance of the unbiased count of a category that `share` of `n` people have."""
         return n * float(self.law.variance(share))
 
     def question(self, column: str) -> Query:
@@ -372,7 +372,7 @@ class CountMeanSketch(LocalMethod):
         return hashed_places(self.key, self.hashes, len(self.categories), self.cells)
 
     def variance(self, n: int = 1) -> float:
-        """The variance of an unbiased count due to the flips of `n` reports.
+        """Return the variance of an unbiased count due to the flips of `n` reports.
 
         Collisions add to it.
         """

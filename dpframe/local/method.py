@@ -262,12 +262,12 @@ class LocalMethod:
         return estimated(cast(Estimator, self), reports, self.denoise if denoise == "default" else denoise)
 
     def facts(self) -> dict[str, Any]:
-        """The method as plain JSON values."""
+        """Return the method as plain JSON values."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
         return {"method": type(self).__name__, **{name: _plain(value) for name, value in values}}
 
     def to_json(self) -> str:
-        """The method as text, with which a client and a server agree on it."""
+        """Return the method as text, with which a client and a server agree on it."""
         return json.dumps(self.facts())
 
     @classmethod

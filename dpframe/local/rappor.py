@@ -124,7 +124,7 @@ class Rappor(LocalMethod):
 
     @classmethod
     def for_epsilon(cls, categories: Any, epsilon: Any, **parameters: Any) -> Self:
-        """The method whose `epsilon_forever` is `epsilon` or just below.
+        """Return the method whose `epsilon_forever` is `epsilon` or just below.
 
         By default, p = 1/2 and q = 3/4.
 
@@ -185,7 +185,7 @@ class Rappor(LocalMethod):
         return replace(self, p=0, q=1)
 
     def variance(self, n: int = 1, share: float = 0.0) -> float:
-        """The variance of an unbiased count, if `share` of `n` people have the category.
+        """Return the variance of an unbiased count, if `share` of `n` people have the category.
 
         Each category has its own bit.
         """

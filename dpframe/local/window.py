@@ -158,7 +158,7 @@ class Mean(LocalMethod):
         return exact_epsilon(self.epsilon)
 
     def variance(self, n: int = 1) -> float:
-        """The largest variance of an estimated mean of `n` people, over all values."""
+        """Return the largest variance of an estimated mean of `n` people, over all values."""
         return self.law.worst_variance * self._step**2 / n
 
     @property

@@ -140,7 +140,7 @@ class Mechanism:
 
     @derived
     def cells(self) -> float:
-        """The number of cells that one unit may change, for the guarantee to hold.
+        """Return the number of cells that one unit may change, for the guarantee to hold.
 
         By default 1; infinity is any number.
         """
@@ -148,7 +148,7 @@ class Mechanism:
 
     @derived
     def pure_epsilon(self) -> float | None:
-        """The epsilon that holds without a delta, rounded up; None, since there is none."""
+        """Return the epsilon that holds without a delta, rounded up; None, since there is none."""
         return None
 
     @derived
@@ -161,7 +161,7 @@ class Mechanism:
 
     @derived
     def infinite(self) -> float:
-        """The chance of a loss that no epsilon covers, as of unknown groups.
+        """Return the chance of a loss that no epsilon covers, as of unknown groups.
 
         It is part of `delta`.
         """
@@ -169,7 +169,7 @@ class Mechanism:
 
     @derived
     def keys_delta(self) -> Fraction:
-        """The delta that is charged in addition to its curve: only for unknown groups."""
+        """Return the delta that is charged in addition to its curve: only for unknown groups."""
         return Fraction(0)
 
     @derived
@@ -188,7 +188,7 @@ class Mechanism:
         raise self._incomplete("add_noise", "add_noise(totals)")
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least this many grid steps, for whole numbers from 1.
+        """Return the chance of noise of at least this many grid steps, for whole numbers from 1.
 
         It is exact to 2**-40 of itself.
         """
@@ -196,7 +196,7 @@ class Mechanism:
 
     @derived
     def p(self) -> float:
-        """The shape of the noise for denoisers, 1 for Laplace and 2 for Gaussian noise.
+        """Return the shape of the noise for denoisers, 1 for Laplace and 2 for Gaussian noise.
 
         By default, it is the norm.
         """
@@ -204,25 +204,25 @@ class Mechanism:
 
     @derived
     def scale(self) -> float:
-        """The scale b of noise of shape p with this variance, in the user's units."""
+        """Return the scale b of noise of shape p with this variance, in the user's units."""
         return math.sqrt(self.variance * math.exp(math.lgamma(1.0 / self.p) - math.lgamma(3.0 / self.p)))
 
     @derived
     def details(self) -> dict[str, Any]:
-        """The facts for the provenance, apart from its shape and scale."""
+        """Return the facts for the provenance, apart from its shape and scale."""
         return {}
 
     @derived
     def variance(self) -> float:
-        """The variance of the noise in squared units, from its tails, to 1 part in 10^6."""
+        """Return the variance of the noise in squared units, from its tails, to 1 part in 10^6."""
         return curves.variance_of_tail(self.tail) * self.grid**2
 
     def interval(self, confidence: float) -> float:
-        """The smallest half-width that holds the noise with this confidence."""
+        """Return the smallest half-width that holds the noise with this confidence."""
         return curves.half_width_of_tail(self.tail, checked_confidence(confidence)) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, rounded up: from the law of the noise.
+        """Return the delta at this epsilon, rounded up: from the law of the noise.
 
         Without a law, it is that of any pure release.
         """
@@ -234,7 +234,7 @@ class Mechanism:
         return float(self._of_law(curves.as_array(point))[0])
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta, rounded up."""
+        """Return the smallest epsilon at this delta, rounded up."""
         outside, pure_epsilon = checked_outside(delta), self.pure_epsilon
         if pure_epsilon is not None and not self._has_curve:
             return declared.epsilon_of_pure(pure_epsilon, outside)
@@ -247,7 +247,7 @@ class Mechanism:
         return high
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The deltas at many epsilons, also negative ones, in double precision.
+        """Return the deltas at many epsilons, also negative ones, in double precision.
 
         Loss distributions are made from them.
         """
@@ -260,7 +260,7 @@ class Mechanism:
 
     @derived
     def mu_squared(self) -> Fraction:
-        """The charge in Gaussian differential privacy, rounded up.
+        """Return the charge in Gaussian differential privacy, rounded up.
 
         For pure noise, it is that of any such release.
         """
@@ -269,7 +269,7 @@ class Mechanism:
         return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up.
+        """Return the charge in Rényi differential privacy of this order, rounded up.
 
         For pure noise, it is that of any such release.
         """
@@ -278,7 +278,7 @@ class Mechanism:
         return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
 
     def sharpened(self, factor: float) -> Self:
-        """The same noise with its scale divided by `factor`, rounded up.
+        """Return the same noise with its scale divided by `factor`, rounded up.
 
         It is the same object if no such noise can be made.
         """

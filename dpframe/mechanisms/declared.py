@@ -145,16 +145,16 @@ class Curve(Protocol):
         """The charge in Gaussian differential privacy, rounded up."""
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up."""
+        """Return the charge in Rényi differential privacy of this order, rounded up."""
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon; rounded up."""
+        """Return the delta at this epsilon; rounded up."""
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up."""
+        """Return the smallest epsilon at this delta; rounded up."""
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The deltas at many epsilons, also negative ones, in double precision."""
+        """Return the deltas at many epsilons, also negative ones, in double precision."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -219,21 +219,21 @@ class PureLoss(_Declared):
         return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up."""
+        """Return the charge in Rényi differential privacy of this order, rounded up."""
         return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon; rounded up."""
+        """Return the delta at this epsilon; rounded up."""
         if curve_point(epsilon) >= self.budget:
             return 0.0
         return delta_of_pure(self.pure_epsilon, exactly("epsilon", epsilon, typed=False))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up."""
+        """Return the smallest epsilon at this delta; rounded up."""
         return epsilon_of_pure(self.pure_epsilon, checked_outside(delta))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the delta at many epsilons, in double precision."""
         scale = 1.0 / self.pure_epsilon
         return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(1.0, scale, some))
 
@@ -278,21 +278,21 @@ class BoundedRange(_Declared):
         return Fraction(self.mu) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up."""
+        """Return the charge in Rényi differential privacy of this order, rounded up."""
         return renyi_of_range(self.budget, renyi.checked_order(order))
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon; rounded up."""
+        """Return the delta at this epsilon; rounded up."""
         if curve_point(epsilon) >= self.budget:
             return 0.0
         return delta_of_range(self.budget, exactly("epsilon", epsilon, typed=False))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta, rounded up; at delta 0, its own epsilon."""
+        """Return the smallest epsilon at this delta, rounded up; at delta 0, its own epsilon."""
         return epsilon_of_range(self.budget, checked_outside(delta))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the delta at many epsilons, in double precision."""
         pure_epsilon = self.pure_epsilon
         return curves.both_sides(epsilons, lambda some: deltas_of_range(pure_epsilon, some))
 

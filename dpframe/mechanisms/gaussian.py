@@ -109,7 +109,7 @@ class Gaussian(Stepped):
         return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least this many grid steps, for 1 or more.
+        """Return the chance of noise of at least this many grid steps, for 1 or more.
 
         It is Phi(-(steps - 1/2) / sigma).
         """
@@ -128,26 +128,26 @@ class Gaussian(Stepped):
         return (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The cost in Rényi differential privacy of this order."""
+        """Return the cost in Rényi differential privacy of this order."""
         return renyi.of_gaussian(self.mu_squared, renyi.checked_order(order))
 
     def interval(self, confidence: float) -> float:
-        """The smallest half-width that holds the noise with this confidence."""
+        """Return the smallest half-width that holds the noise with this confidence."""
         from scipy.special import ndtri
 
         quantile = -float(ndtri((1.0 - checked_confidence(confidence)) / 2.0))
         return max(0, math.ceil(self.step_scale * quantile - 0.5)) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon (Balle & Wang, Theorem 8), rounded up."""
+        """Return the delta at this epsilon (Balle & Wang, Theorem 8), rounded up."""
         return gaussian_curve.delta_of_mu(self.mu, down(curve_point(epsilon)))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up."""
+        """Return the smallest epsilon at this delta; rounded up."""
         return gaussian_curve.epsilon_of_mu(self.mu, gaussian_curve.check_range("delta", delta, 0.0, 1.0, closed=False))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the delta at many epsilons, in double precision."""
         return curves.both_sides(epsilons, lambda some: curves.of_gaussian(self.mu, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:

@@ -151,7 +151,7 @@ class GeneralizedGaussian(Stepped):
         return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least this many grid steps, for 1 or more."""
+        """Return the chance of noise of at least this many grid steps, for 1 or more."""
         from scipy.special import gammaincc
 
         with np.errstate(over="ignore"):
@@ -173,7 +173,7 @@ class GeneralizedGaussian(Stepped):
         return super().mu_squared  # the mu of pure noise if p = 1; an error for other p
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The cost in Rényi differential privacy of this order, rounded up.
+        """Return the cost in Rényi differential privacy of this order, rounded up.
 
         It is finite for every shape.
         """
@@ -189,23 +189,23 @@ class GeneralizedGaussian(Stepped):
         return up(Fraction(self.step_sensitivity) / Fraction(self.step_scale))  # the claim is rounded up
 
     def interval(self, confidence: float) -> float:
-        """The smallest half-width that holds the noise with this confidence."""
+        """Return the smallest half-width that holds the noise with this confidence."""
         from scipy.special import gammainccinv
 
         quantile = float(gammainccinv(1.0 / self.p, 1.0 - checked_confidence(confidence))) ** (1.0 / self.p)
         return float(max(0, math.ceil(self.step_scale * quantile - 0.5)) * self.grid)
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon if one cell changes by the sensitivity, rounded up."""
+        """Return the delta at this epsilon if one cell changes by the sensitivity, rounded up."""
         return generalized_curve.delta_of_ratio(self.p, self._ratio, down(curve_point(epsilon)))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up."""
+        """Return the smallest epsilon at this delta; rounded up."""
         outside = gaussian_curve.check_range("delta", delta, 0.0, 1.0, closed=self.p == 1.0)
         return generalized_curve.epsilon_of_ratio(self.p, self._ratio, outside)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the delta at many epsilons, in double precision."""
         return curves.both_sides(epsilons, lambda some: curves.of_generalized(self.p, self._ratio, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:

@@ -110,7 +110,7 @@ class Laplace(Stepped):
         return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2 * self.grid**2
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least this many grid steps, for 1 or more.
+        """Return the chance of noise of at least this many grid steps, for 1 or more.
 
         It is r^steps / (1 + r) with r = exp(-1/t).
         """
@@ -118,7 +118,7 @@ class Laplace(Stepped):
         return np.asarray(np.exp(-rate * steps) / (1.0 + math.exp(-rate)))
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The cost in Rényi differential privacy of this order, rounded up."""
+        """Return the cost in Rényi differential privacy of this order, rounded up."""
         return renyi.of_discrete_laplace(
             math.ceil(self.step_sensitivity), Fraction(self.step_scale), renyi.checked_order(order)
         )
@@ -129,13 +129,13 @@ class Laplace(Stepped):
         return up(Fraction(self.step_sensitivity) / Fraction(self.step_scale))
 
     def interval(self, confidence: float) -> float:
-        """The smallest half-width that holds the noise with this confidence."""
+        """Return the smallest half-width that holds the noise with this confidence."""
         rate = 1.0 / self.step_scale
         outside = (1.0 - checked_confidence(confidence)) * (1.0 + math.exp(-rate)) / 2.0
         return max(0, math.ceil(-math.log(outside) * self.step_scale) - 1) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The smallest delta at this epsilon, rounded up.
+        """Return the smallest delta at this epsilon, rounded up.
 
         A mechanism calibrated to 0.3 = 3/10 has delta 0 at 0.3, though that float is a little less than 3/10.
         Everywhere that delta is above 0, a float epsilon counts as its exact value.
@@ -154,7 +154,7 @@ class Laplace(Stepped):
             return rounded_up(upper / (1 + rate))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the delta at many epsilons, in double precision."""
         shift, scale = math.ceil(self.step_sensitivity), self.step_scale
         return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(shift, scale, some))
 

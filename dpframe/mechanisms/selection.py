@@ -217,7 +217,7 @@ class ExponentialMechanism(_Choice):
         return self.curve.mu_squared
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up."""
+        """Return the charge in Rényi differential privacy of this order, rounded up."""
         return self.curve.renyi(order)
 
     def _gap(self, confidence: float) -> float:

@@ -562,7 +562,7 @@ class TruncatedGeneralizedGaussian(Stepped):
         return np.asarray((within + most * (most * self._outside(most))) / 2.0 + 1.0 / 24.0)
 
     def interval(self, confidence: float) -> float:
-        """A half-width around the clamped total that holds the answer.
+        """Return a half-width around the clamped total that holds the answer.
 
         It does so with this confidence, for any total.
         """

@@ -242,7 +242,7 @@ class Plan(Costing):
         return TYPICAL_SIZES if self.size is None else (self.size,)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each output column and Total, as plain values; `size` is the group size for a mean's error."""
+        """Return one row per output column and Total, as plain values; `size` is the group size for a mean's error."""
         return [
             {
                 "column": name,

@@ -82,7 +82,7 @@ class Sensitivity:
         return self.cells if self.weighted else min((2 if self.replace else 1) * self.groups, self.cells)
 
     def steps(self, p: float) -> float:
-        """The l_p norm in grid steps, rounded up."""
+        """Return the l_p norm in grid steps, rounded up."""
         if self.weighted and p not in (1, 2, math.inf):
             raise InvalidArgument(
                 f"mechanism must have shape p = 1 or 2 for a unit with several rows, not p = {p:g}. "
@@ -120,7 +120,7 @@ class Sensitivity:
         return _root_up(self.rows, Fraction(self.vector[1] * apart * self.groups), 2)
 
     def norm(self, p: float) -> float:
-        """The l_p norm in the user's units, rounded up."""
+        """Return the l_p norm in the user's units, rounded up."""
         return up(Fraction(self.steps(p)) * Fraction(self.grid))
 
 

@@ -224,5 +224,5 @@ class Needed(Statistic):
     total: Total
 
     def totals(self) -> tuple[Total, ...]:
-        """The Total itself."""
+        """Return the Total itself."""
         return (self.total,)

@@ -318,7 +318,7 @@ class JointPlan(Costing):
         return {name: plan.error for name, plan in self.plans.items()}
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per output column and Total, as a Polars (or ``"pandas"``) frame; the columns are a plan's."""
+        """Return one row per output column and Total, as a Polars (or ``"pandas"``) frame; the columns are a plan's."""
         rows = [{"name": name, **row} for name, plan in self.plans.items() for row in plan.rows()]
         return pages.as_frame(rows, like, whole=("size",))
 

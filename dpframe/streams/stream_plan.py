@@ -376,12 +376,12 @@ class StreamPlan(Costing):
         return (*notes, f"{self.unit.without} are {missing}")
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per period: its label, and the expected errors."""
+        """Return one row per period: its label, and the expected errors."""
         pairs = zip(self.periods, self.errors["total"], self.errors["period"], strict=True)
         return [{self.time: label, "total_error": total, "period_error": period} for label, total, period in pairs]
 
     def to_frame(self, like: str = "polars") -> Any:
-        """The expected 95% half-widths of every period, as a Polars (or ``"pandas"``) frame.
+        """Return the expected 95% half-widths of every period, as a Polars (or ``"pandas"``) frame.
 
         Columns: the label of the period, ``total_error`` of the running total up to it, ``period_error`` of it alone.
         """

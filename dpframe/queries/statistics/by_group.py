@@ -51,12 +51,12 @@ class ByGroup(Statistic):
         object.__setattr__(self, "bounds_of", tuple((key, checked_bounds(pair)) for key, pair in self.bounds_of))
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it."""
+        """Return the arguments of the call that makes it."""
         said = super().written()
         return {"column": said.pop("column"), "bounds": dict(said.pop("bounds_of")), **said}
 
     def of_keys(self, keys: Keys) -> Self:
-        """The same with the keys of a call: one column of declared keys with bounds."""
+        """Return the same with the keys of a call: one column of declared keys with bounds."""
         axis = keys.axes[0] if len(keys.axes) == 1 and len(keys.axes[0].columns) == 1 else None
         if axis is not None and axis.coding in ("bins", "rest"):
             raise InvalidArgument(
@@ -91,7 +91,7 @@ class ByGroup(Statistic):
         return np.asarray(self.ends[:, 1] - self.ends[:, 0])
 
     def scaled(self, places: bool, candidates: tuple[tuple[float, ...], ...] = ()) -> str:
-        """The column on the scale of each group.
+        """Return the column on the scale of each group.
 
         A value becomes its place between the bounds or among the candidates, or its part of the larger bound.
         """
@@ -101,7 +101,7 @@ class ByGroup(Statistic):
         return by_group(self.column, GroupBounds(self.axis, pairs, places, candidates))
 
     def facts(self) -> dict[str, Any]:
-        """The facts that its record states: the bounds, in the order of the rows."""
+        """Return the facts that its record states: the bounds, in the order of the rows."""
         return {
             "verb": self.verb,
             "column": self.column,
@@ -133,7 +133,7 @@ class SumByGroup(ByGroup):
         return np.asarray(np.abs(self.ends).max(axis=1))
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures.
+        """Return the Totals that it measures.
 
         They are parts of the larger bound, between the least and the greatest part of any group.
         """
@@ -142,12 +142,12 @@ class SumByGroup(ByGroup):
         return (SumTotal(self.scaled(places=False), bounds),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The noisy sums in the column's units, and the half-widths of their intervals."""
+        """Return the noisy sums in the column's units, and the half-widths of their intervals."""
         only = measured[self.totals()[0]]
         return only.values * self.largest, only.noise.interval(CONFIDENCE) * self.largest
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width to expect, in the group with the largest bounds."""
+        """Return the half-width to expect, in the group with the largest bounds."""
         return float(noises[0].interval(confidence) * self.largest.max())
 
 
@@ -168,14 +168,14 @@ class MeanByGroup(ByGroup):
     sized: ClassVar[bool] = True
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures: the distances of each place from 0 and from 1.
+        """Return the Totals that it measures: the distances of each place from 0 and from 1.
 
         They are one vector for any noise.
         """
         return (VectorTotal(two_sided(self.scaled(places=True), PLACES)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The means in the column's units, and the half-widths of their intervals."""
+        """Return the means in the column's units, and the half-widths of their intervals."""
         sums = measured[self.totals()[0]]
         above, below = sums.values.reshape(-1, 2).T
         reading = two_sided_mean(above, below, PLACES, sum_interval(sums.noise, CONFIDENCE))
@@ -183,7 +183,7 @@ class MeanByGroup(ByGroup):
         return means, reading.half_widths * self.lengths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values around the middle of the widest bounds."""
+        """Return the error to expect for `size` values around the middle of the widest bounds."""
         half = np.array([size / 2.0])
         reading = two_sided_mean(half, half, PLACES, sum_interval(noises[0], confidence))
         return float(reading.half_widths[0] * self.lengths.max())

@@ -32,7 +32,7 @@ class Count(Counted):
     verb: ClassVar[str] = "count"
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (COUNTED if self.column is None else RowsTotal(self.column),)
 
     def beside(self, totals: Sequence[Total]) -> Statistic:
@@ -53,7 +53,7 @@ class Contributors(Count):
     adds_up: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (UnitsTotal(once=True),)
 
     def __str__(self) -> str:
@@ -75,15 +75,15 @@ class SharedCount(Counted):
     total: Total = COUNTED
 
     def under(self, pure: bool) -> Statistic:
-        """The plain count, since the numbers to read it off must be found again."""
+        """Return the plain count, since the numbers to read it off must be found again."""
         return Count(self.column)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Total that is measured anyway."""
+        """Return the Total that is measured anyway."""
         return (self.total,)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The sums of the noisy numbers of each group, and the half-widths of their intervals."""
+        """Return the sums of the noisy numbers of each group, and the half-widths of their intervals."""
         sums = measured[self.total]
         values = sums.values.reshape(-1, self.total.norm(False).width).sum(axis=1)
         half = interval_of_sum(sums.noise, self.total.norm(False).width, CONFIDENCE)
@@ -92,7 +92,7 @@ class SharedCount(Counted):
         return values, np.full(values.shape, half)
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width of the interval of a sum of draws."""
+        """Return the half-width of the interval of a sum of draws."""
         return interval_of_sum(noises[0], self.total.norm(False).width, confidence)
 
 

@@ -60,7 +60,7 @@ class Covariance(Statistic):
             raise InvalidArgument(f"ddof must be 0 or 1, not {shown(self.ddof)}. Write ddof=1 for a sample.")
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it."""
+        """Return the arguments of the call that makes it."""
         bounds = dict(zip(map(plain_name, self.columns), self.bounds_of, strict=True))
         said = {name: value for name, value in super().written().items() if name not in ("columns", "bounds_of")}
         return {"columns": list(self.columns), "bounds": bounds, **said}
@@ -78,30 +78,30 @@ class Covariance(Statistic):
         return (KeyAxis(LABELS, tuple(tuple(names[pair[end]] for pair in each) for end in (0, 1))),)
 
     def under(self, pure: bool) -> Self:
-        """The form for pure noise, or that for Gaussian noise."""
+        """Return the form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         values = tuple(zip(self.columns, self.bounds_of, strict=True))
         if self.pure:
             return tuple(VectorTotal(pair_cells(values, i, j, self.degree)) for i, j in pairs(len(values)))
         return tuple(FunctionTotal(row) for row in centred_products(values))
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The values that a matrix can have, and the half-widths of their intervals.
+        """Return the values that a matrix can have, and the half-widths of their intervals.
 
         There is a row for each pair. Together, the values form a matrix of covariances.
         """
         return self._read(self._measured_pairs(measured, CONFIDENCE))
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The values from the noisy numbers of each pair alone, valid matrix or not."""
+        """Return the values from the noisy numbers of each pair alone, valid matrix or not."""
         measured_pairs = self._measured_pairs(measured, CONFIDENCE)
         return {NOISY: (np.stack([self._noisy(pair) for pair in measured_pairs], axis=1) * self._units()).ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The largest error to expect for `size` rows with even and independent values."""
+        """Return the largest error to expect for `size` rows with even and independent values."""
         of_sizes = np.array([[size, 0.0, 0.0, size / 3.0, size / 3.0, 0.0]])
         expected_pairs = [
             replace(pair, moments=of_sizes)
@@ -114,7 +114,7 @@ class Covariance(Statistic):
         check_size(size, f"a {self.verb} ({name})", of="rows")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {
             "verb": self.verb,
             "column": ", ".join(map(plain_name, self.columns)),
@@ -208,7 +208,7 @@ class Correlation(Covariance):
     degree: ClassVar[int] = 2
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {name: said for name, said in (super().facts() or {}).items() if name != "ddof"}
 
     def _units(self) -> Floats:

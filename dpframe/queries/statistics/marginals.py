@@ -62,7 +62,7 @@ class MarginalTables(Keys):
         ]
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        """A column for each axis, with a value for each row."""
+        """Return a column for each axis, with a value for each row."""
         places = np.full((len(self.axes), self.cells), NOT_HERE)
         start = 0
         for table in self.tables:
@@ -196,26 +196,26 @@ class Marginals(Statistic):
         return _design(tuple(axis.size for axis in self.attributes), self.degree, self.objective)
 
     def shown(self) -> MarginalTables:
-        """The rows of all tables."""
+        """Return the rows of all tables."""
         return MarginalTables(self.attributes, self.degree, self.design.tables)
 
     def resolved(self, checked: Callable[[Any], Any]) -> Self:
-        """The same with the keys that a dtype declares."""
+        """Return the same with the keys that a dtype declares."""
         return replace(self, attributes=tuple(map(checked, self.attributes)))
 
     def totals(self) -> tuple[Total, ...]:
-        """The one Total that it measures."""
+        """Return the one Total that it measures."""
         return (VectorTotal(TableContrasts(self.attributes, self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The unbiased counts of all tables, and the half-widths of their intervals."""
+        """Return the unbiased counts of all tables, and the half-widths of their intervals."""
         contrasts, design = measured[self.totals()[0]], self.design
         counts_of_cells = np.concatenate([table.ravel() for table in design.reconstructed(contrasts.values)])
         half = [self._half(table, contrasts.noise, CONFIDENCE) for table in design.tables]
         return counts_of_cells, np.repeat(half, [design.cells(table) for table in design.tables])
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The unbiased counts, even if the answer is adjusted."""
+        """Return the unbiased counts, even if the answer is adjusted."""
         return {NOISY: self.answer(measured)[0]}
 
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
@@ -233,11 +233,11 @@ class Marginals(Statistic):
         return np.concatenate([table.ravel() for table in without_negatives(tables).values()]), DONE[CONSISTENT]
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width to expect, the largest of all tables."""
+        """Return the half-width to expect, the largest of all tables."""
         return max(self._half(table, noises[0], confidence) for table in self.design.tables)
 
     def rows_of_plan(self, noises: Sequence[Noise]) -> Sequence[PlanRow]:
-        """The cost, the noise and the exact error of each table.
+        """Return the cost, the noise and the exact error of each table.
 
         A table with a column of only one key has a share of 0.
         """
@@ -254,7 +254,7 @@ class Marginals(Statistic):
         ]
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states.
+        """Return the facts that its record states.
 
         They include the standard deviation of each table's cells, for noise of scale 1.
         """

@@ -63,20 +63,20 @@ class Mean(Squaring):
             )
 
     def under(self, pure: bool) -> Self:
-        """The form for pure noise, or that for Gaussian noise."""
+        """Return the form for pure noise, or that for Gaussian noise."""
         # sharing is decided anew; a variance measures squares in any case
         return replace(self, pure=pure, shared=pure and self.squares)
 
     def of_population(self) -> Self:
-        """The same with squares, which give the variance of a sample's mean."""
+        """Return the same with squares, which give the variance of a sample's mean."""
         return replace(self, squares=True)
 
     def squared(self) -> Total | None:
-        """The Total of squares; None for pure noise, whose own Total gives the squares."""
+        """Return the Total of squares; None for pure noise, whose own Total gives the squares."""
         return FunctionTotal(centred_squares(self.column, self.bounds)) if self.squares and not self.pure else None
 
     def answering(self) -> tuple[Total, ...]:
-        """The Totals that the answer is read off.
+        """Return the Totals that the answer is read off.
 
         A missing value adds nothing to a centered sum, and neither does the middle of the bounds.
         """
@@ -102,7 +102,7 @@ class Mean(Squaring):
         return replace(self, shared=True)
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         facts = super().facts() or {}
         return facts if self.missing == "drop" else facts | {"missing": self.missing}
 
@@ -110,7 +110,7 @@ class Mean(Squaring):
         return super().__str__() + ("" if self.missing == "drop" else ", missing values as the middle")
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quotient, clipped to the bounds, and its error from noisy numbers alone.
+        """Return the quotient, clipped to the bounds, and its error from noisy numbers alone.
 
         For pure noise, it is `two_sided_mean`. Otherwise, the error is the farther end of the 95% Fieller set
         {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller 1954). It is at most the distance to the farther bound,
@@ -133,7 +133,7 @@ class Mean(Squaring):
         return values, fieller(offset, divisor, total.noise, present.noise, enough, farther, CONFIDENCE)
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values around the middle of the bounds.
+        """Return the error to expect for `size` values around the middle of the bounds.
 
         It is at most the whole range: in a very small group, the estimate may be at the wrong bound.
         """

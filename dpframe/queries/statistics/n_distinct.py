@@ -45,11 +45,11 @@ class NDistinct(Statistic):
             object.__setattr__(self, "max_values", checked_whole("max_values", self.max_values, 1, MOST_VALUES, rule))
 
     def by_rows(self) -> NDistinct:
-        """The exact number, since each row has one value."""
+        """Return the exact number, since each row has one value."""
         return replace(self, max_values=None, of_rows=True)
 
     def protecting(self, unit: PrivacyUnit) -> NDistinct:
-        """The exact number if each row is a unit; otherwise, `max_values` is required."""
+        """Return the exact number if each row is a unit; otherwise, `max_values` is required."""
         if unit.column is None:
             return self.by_rows()
         if self.max_values is None:
@@ -60,7 +60,7 @@ class NDistinct(Statistic):
         return self
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (DistinctTotal(self.column, self.max_values or 1, per_unit=not self.of_rows),)
 
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class NDistinct(Statistic):
         return bound, f"values of each {unit.one} count in at most {of}, drawn at random for a unit in more"
 
     def facts(self) -> dict[str, Any]:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         known: dict[str, Any] = {"verb": self.verb, "column": self.column}
         return known if self.of_rows else known | {"max_values": self.max_values}
 

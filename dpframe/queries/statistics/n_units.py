@@ -33,7 +33,7 @@ class NUnits(Counted):
     or_rows: bool = field(default=False, repr=False)  # whether rows count if no column is protected
 
     def protecting(self, unit: PrivacyUnit) -> NUnits:
-        """The number of units; refused if no column identifies them."""
+        """Return the number of units; refused if no column identifies them."""
         if unit.column is None and not self.or_rows:
             raise InvalidArgument(
                 "unit must have a column for n_units, but the ledger protects each row: use count(), or "
@@ -42,7 +42,7 @@ class NUnits(Counted):
         return self
 
     def by_rows(self) -> NUnits:
-        """The number of rows, since each row is a unit."""
+        """Return the number of rows, since each row is a unit."""
         return replace(self, of_rows=True)
 
     @property
@@ -51,7 +51,7 @@ class NUnits(Counted):
         return "units"
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (RowsTotal(self.column) if self.of_rows else UnitsTotal(self.column),)
 
 

@@ -53,20 +53,20 @@ class Proportion(Statistic):
             object.__setattr__(self, "value", _plain_value(self.value))
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         if self.value is None:
             return (VectorTotal(two_sided(self.column, BOUNDS)),)
         return (VectorTotal(Matches(KeyAxis((self.column,), ((self.value,),), "value"))),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The share, from 0 to 1, and its error by Fieller's theorem, from noisy numbers."""
+        """Return the share, from 0 to 1, and its error by Fieller's theorem, from noisy numbers."""
         (sums,) = measured.values()
         above, below = sums.values.reshape(-1, 2).T
         reading = two_sided_mean(above, below, BOUNDS, sum_interval(sums.noise, CONFIDENCE))
         return reading.values, reading.half_widths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for a group of `size` values of which half are true."""
+        """Return the error to expect for a group of `size` values of which half are true."""
         half = np.array([size / 2.0])
         return float(two_sided_mean(half, half, BOUNDS, sum_interval(noises[0], confidence)).half_widths[0])
 
@@ -75,7 +75,7 @@ class Proportion(Statistic):
         check_size(size, f"a proportion ({name})")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return (super().facts() or {}) | value_facts(self.value)
 
     def __str__(self) -> str:

@@ -51,27 +51,27 @@ class QuantileAnswers(ABC):
         return f"{plain_name(self.column)}_{self.named or f'q{self.q:g}'}"
 
     def protecting(self, unit: PrivacyUnit) -> Self:
-        """The form for a unit, whose rows move the ranks of the interval."""
+        """Return the form for a unit, whose rows move the ranks of the interval."""
         known = unit.column is not None and unit.is_bounded
         return replace(self, most_rows=unit.contribution.max_rows) if known else self  # type: ignore[type-var]
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quantile, and the larger side of its interval."""
+        """Return the quantile, and the larger side of its interval."""
         value, low, high = self._read(measured)
         return value, np.maximum(value - low, high - value)
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The ends of its interval."""
+        """Return the ends of its interval."""
         _, low, high = self._read(measured)
         return {"_low": low, "_high": high}
 
     def error_words(self, error: str) -> str:
-        """The error as a plan shows it: the values between the answer and the quantile."""
+        """Return the error as a plan shows it: the values between the answer and the quantile."""
         return f"+-{error} {self.error_unit}"
 
     @abstractmethod
     def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
-        """The quantile of each group, and the ends of its interval."""
+        """Return the quantile of each group, and the ends of its interval."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +101,7 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
     most_rows: int = field(default=0, repr=False)  # of a unit that count in full, if units are protected
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it.
+        """Return the arguments of the call that makes it.
 
         They are bounds and a step, if these give its candidates.
         """
@@ -142,19 +142,19 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
         return self.q if self.by_choice else None
 
     def as_choice(self) -> Statistic:
-        """The form in which it is chosen by ranks."""
+        """Return the form in which it is chosen by ranks."""
         return replace(self, by=CHOICE, pure=True)
 
     def because(self, why: str) -> Self:
-        """The same with the reason for its choice."""
+        """Return the same with the reason for its choice."""
         return replace(self, why=why)
 
     def under(self, pure: bool) -> Self:
-        """The form for pure noise, or that for Gaussian noise."""
+        """Return the form for pure noise, or that for Gaussian noise."""
         return self if self.by_choice else replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures, the same for all quantiles among its candidates."""
+        """Return the Totals that it measures, the same for all quantiles among its candidates."""
         cuts = tuple(cuts_between(self.candidates).tolist())
         ends = (self.candidates[0], self.candidates[-1])
         if self.by_choice:
@@ -163,7 +163,7 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
         return (VectorTotal(InnerCounts(self.column, cuts, ends, self.design)),)
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width of its interval in ranks, the largest among the candidates.
+        """Return the half-width of its interval in ranks, the largest among the candidates.
 
         It depends on no value.
         """
@@ -172,20 +172,20 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
         return float(half_widths(self.q, self.design, noises[0], confidence).max())
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         ends = [self.candidates[0], self.candidates[-1]]
         said = {"verb": self.verb, "column": self.column, "q": self.q, "bounds": ends, "size": len(self.candidates)}
         interval = {"interval": "candidates" if self.said else "values"}
         return said | ({"by": self.by, "why": self.why} if self.by_choice else interval)
 
     def choice_facts(self) -> dict[str, Any] | None:
-        """The facts on its choice; None if it is computed from noisy numbers."""
+        """Return the facts on its choice; None if it is computed from noisy numbers."""
         return {"by": self.by, "why": self.why} if self.by_choice else None
 
     def places(
         self, measured: Mapping[Total, Measured], last_of: Integers | None = None
     ) -> tuple[Integers, Integers, Integers]:
-        """The places of the quantile and of the ends of its interval: see `places`.
+        """Return the places of the quantile and of the ends of its interval: see `places`.
 
         They are computed from noisy running counts.
         """
@@ -231,7 +231,7 @@ class QuantileByGroup(QuantileAnswers, ByGroup):
     candidates: tuple[tuple[float, ...], ...] = field(init=False, default=(), repr=False, compare=False)
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it."""
+        """Return the arguments of the call that makes it."""
         return {**super().written(), **({} if self.named else {"q": self.q})}
 
     def __post_init__(self) -> None:
@@ -255,22 +255,22 @@ class QuantileByGroup(QuantileAnswers, ByGroup):
         return Quantile(column, self.q, numbers, pure=self.pure, said=said, most_rows=self.most_rows)
 
     def under(self, pure: bool) -> Self:
-        """The form for pure noise, or that for Gaussian noise."""
+        """Return the form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures, the same for all quantiles among its candidates."""
+        """Return the Totals that it measures, the same for all quantiles among its candidates."""
         return self.of_places.totals()
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width of its interval in ranks, the largest among the candidates.
+        """Return the half-width of its interval in ranks, the largest among the candidates.
 
         It depends on no value.
         """
         return self.of_places.expected_error(noises, size, confidence)
 
     def facts(self) -> dict[str, Any]:
-        """The facts that its record states; `size` is that of the longest candidate list."""
+        """Return the facts that its record states; `size` is that of the longest candidate list."""
         interval = "values" if self.step is None else "candidates"
         return {**super().facts(), "q": self.q, "size": int(self.last_of.max()) + 1, "interval": interval}
 
@@ -300,11 +300,11 @@ class Quantiles(Statistic):
     parts: tuple[Quantile | QuantileByGroup, ...]
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it."""
+        """Return the arguments of the call that makes it."""
         return {**self.parts[0].written(), "q": [part.q for part in self.parts]}
 
     def several(self, name: str | None) -> list[tuple[str, Statistic]]:
-        """Each with the name of its output column."""
+        """Return each with the name of its output column."""
         if name is None:
             return [(part.default_name, part) for part in self.parts]
         return [(f"{name}_q{part.q:g}", part) for part in self.parts]
@@ -513,15 +513,15 @@ class Ecdf(Statistic):
         return Tree.best(self.size + 1) if self.pure else PrefixSums(self.size + 1)
 
     def under(self, pure: bool) -> Self:
-        """The form for pure noise, or that for Gaussian noise."""
+        """Return the form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (VectorTotal(InnerCounts(None, (), (0.0, 1.0), self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The shares, which never fall, and the half-widths of their intervals.
+        """Return the shares, which never fall, and the half-widths of their intervals.
 
         There is a row for each bin of each group.
         """
@@ -529,11 +529,11 @@ class Ecdf(Statistic):
         return shares[:, :-1].ravel(), half[:, :-1].ravel()
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The quotients of noisy counts, unadjusted."""
+        """Return the quotients of noisy counts, unadjusted."""
         return {NOISY: self._read(measured)[0][:, :-1].ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values spread evenly over the bins: the largest."""
+        """Return the error to expect for `size` values spread evenly over the bins: the largest."""
         shares = np.append(np.arange(1.0, self.size + 1.0) / self.size, 1.0)
         return min(float(half_widths(shares, self.design, noises[0], confidence).max()) / size, 1.0)
 

@@ -57,15 +57,15 @@ class Ranges(Statistic):
         return _design(self.shape, self.pure)
 
     def under(self, pure: bool) -> Ranges:
-        """The form for pure noise, or that for Gaussian noise."""
+        """Return the form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (VectorTotal(InnerCounts(None, (), (0.0, 1.0), self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The unbiased counts, and the half-widths of their intervals.
+        """Return the unbiased counts, and the half-widths of their intervals.
 
         There is a row for each bin of each group.
         """
@@ -75,7 +75,7 @@ class Ranges(Statistic):
         return counts.ravel(), np.tile(half, counts.shape[0])
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width to expect of a sum of neighboring bins, the largest of all."""
+        """Return the half-width to expect of a sum of neighboring bins, the largest of all."""
         return sum_interval(noises[0], confidence) * math.sqrt(self.design.largest_variance)
 
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str]:
@@ -95,12 +95,12 @@ class Ranges(Statistic):
         return np.maximum(np.diff(rising, axis=1, prepend=0.0), 0.0).ravel(), "running sums that never fall"
 
     def error_words(self, error: str) -> str:
-        """The error as a plan shows it: the error of a sum of bins."""
+        """Return the error as a plan shows it: the error of a sum of bins."""
         cells = "bins" if len(self.shape) == 1 else "cells in a rectangle"
         return f"+-{error} of any sum of neighboring {cells}"
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states.
+        """Return the facts that its record states.
 
         They include the largest standard deviations of sums, for noise of scale 1.
         """
@@ -190,12 +190,12 @@ class StagedRanges(Ranges):
     """
 
     def under(self, pure: bool) -> Ranges:
-        """The form for pure noise or Gaussian noise; that of few bins has a fixed design."""
+        """Return the form for pure noise or Gaussian noise; that of few bins has a fixed design."""
         staged = math.prod(self.shape) >= FEWEST[pure, len(self.shape) == 2]
         return StagedRanges(self.shape, pure) if staged else Ranges(self.shape, pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures, in all three stages."""
+        """Return the Totals that it measures, in all three stages."""
         whole = self._look(Whole(self.shape), "rows in all")
         bins = self._look(Scales(self.shape, self.pure), "counts of bins and blocks", whole)
         return whole, bins, self._look(Later(self.shape, self.pure), "sums of buckets of bins", whole, bins)
@@ -205,11 +205,11 @@ class StagedRanges(Ranges):
         return VectorTotal(InnerCounts(None, (), (0.0, 1.0), design, called, before))
 
     def weights(self) -> tuple[int, ...]:
-        """The parts of the cost that the stages take: see `PARTS`."""
+        """Return the parts of the cost that the stages take: see `PARTS`."""
         return PARTS[len(self.shape)]
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The unbiased counts of the second stage, and their half-widths."""
+        """Return the unbiased counts of the second stage, and their half-widths."""
         bins = measured[self.totals()[1]]
         assert isinstance(bins.decided, Blocks)
         half = bins.noise.interval(CONFIDENCE) * bins.decided.times
@@ -217,7 +217,7 @@ class StagedRanges(Ranges):
         return counts, np.full(counts.shape, half)
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width to expect of a bin in which many rows are seen.
+        """Return the half-width to expect of a bin in which many rows are seen.
 
         That of a sum depends on the counts.
         """
@@ -230,7 +230,7 @@ class StagedRanges(Ranges):
         return last.decided.fitted(last.values).ravel(), "all looks, at rows, at bins and at buckets of them"
 
     def error_words(self, error: str) -> str:
-        """The error as a plan shows it: that of the unbiased counts.
+        """Return the error as a plan shows it: that of the unbiased counts.
 
         The error of a sum depends on the counts.
         """
@@ -238,5 +238,5 @@ class StagedRanges(Ranges):
         return f"+-{error} of a bin by itself, {times} times that if rows are few; less of sums"
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {"verb": self.verb, "column": None, "looks": len(self.totals())}

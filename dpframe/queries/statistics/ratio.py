@@ -54,7 +54,7 @@ class Ratio(Statistic):
     denominator_bounds: tuple[float, float]
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it."""
+        """Return the arguments of the call that makes it."""
         bounds = {plain_name(self.column): self.bounds, plain_name(self.denominator): self.denominator_bounds}
         return {"column": self.column, "denominator": self.denominator, "bounds": bounds}
 
@@ -64,23 +64,23 @@ class Ratio(Statistic):
         return f"{plain_name(self.column)}_per_{plain_name(self.denominator)}"
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (SumTotal(self.column, self.bounds), SumTotal(self.denominator, self.denominator_bounds))
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quotient of the noisy sums, and the longer side of its Fieller interval."""
+        """Return the quotient of the noisy sums, and the longer side of its Fieller interval."""
         value, low, high = self._read([measured[total] for total in self.totals()], CONFIDENCE)
         return value, np.maximum(value - low, high - value)
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The ends of its interval; infinite if the sign of the divisor is uncertain."""
+        """Return the ends of its interval; infinite if the sign of the divisor is uncertain."""
         value, low, high = self._read([measured[total] for total in self.totals()], CONFIDENCE)
         if min(self.bounds[0], self.denominator_bounds[0]) >= 0.0:  # no quotient of such sums is below 0
             low, high = within_limits(low, high, np.maximum(value - low, high - value), (0.0, np.inf))
         return {"_low": low, "_high": high}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values in the middle of the bounds."""
+        """Return the error to expect for `size` values in the middle of the bounds."""
         middles = [sum(bounds) / 2.0 for bounds in (self.bounds, self.denominator_bounds)]
         sums = [Measured(np.array([size * middle]), noise) for middle, noise in zip(middles, noises, strict=True)]
         value, low, high = self._read(sums, confidence)
@@ -91,7 +91,7 @@ class Ratio(Statistic):
         check_size(size, f"a ratio ({name})")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         below = {"denominator": self.denominator, "denominator_bounds": list(self.denominator_bounds)}
         return {**(super().facts() or {}), **below}
 
@@ -200,11 +200,11 @@ class Share(Statistic):
         return "share"
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (RowsTotal(),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The nearest shares of at least 0 that add up to 1 in each group; half-widths."""
+        """Return the nearest shares of at least 0 that add up to 1 in each group; half-widths."""
         (sums,) = measured.values()
         shares = self._read(sums.values)[1]
         counts = sums.values.reshape(-1, self.size)
@@ -212,12 +212,12 @@ class Share(Statistic):
         return shares.ravel(), half.ravel()
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The quotients of noisy counts, unadjusted."""
+        """Return the quotients of noisy counts, unadjusted."""
         (sums,) = measured.values()
         return {NOISY: self._read(sums.values)[0].ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` rows that are spread evenly over the bins."""
+        """Return the error to expect for `size` rows that are spread evenly over the bins."""
         counts = np.full((1, self.size), size / self.size)
         return float(self._half_widths(counts / size, counts, noises[0], confidence).max())
 

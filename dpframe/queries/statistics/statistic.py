@@ -77,11 +77,11 @@ class Statistic(AsWritten):
     whole: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures, public and the same for every frame."""
+        """Return the Totals that it measures, public and the same for every frame."""
         raise NotImplementedError
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The noisy values and the half-widths of their 95% intervals, for each cell.
+        """Return the noisy values and the half-widths of their 95% intervals, for each cell.
 
         It uses noisy numbers alone.
         """
@@ -89,11 +89,11 @@ class Statistic(AsWritten):
         return only.values, np.full(only.values.shape, only.noise.interval(CONFIDENCE))
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width to expect for a group of `size` values, from the Totals' noise."""
+        """Return the half-width to expect for a group of `size` values, from the Totals' noise."""
         return noises[0].interval(confidence)
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states; None if no number is released."""
+        """Return the facts that its record states; None if no number is released."""
         facts: dict[str, Any] = {"verb": self.verb, "column": getattr(self, "column", None)}
         bounds = getattr(self, "bounds", None)
         return facts if bounds is None else facts | {"bounds": list(bounds)}
@@ -124,7 +124,7 @@ class Several(Protocol):
 
 
 def default_name(statistic: Statistic) -> str:
-    """The name of a statistic's output column if `agg` gives none.
+    """Return the name of a statistic's output column if `agg` gives none.
 
     It is ``COL_verb``, or a name of its own.
 
@@ -142,7 +142,7 @@ def default_name(statistic: Statistic) -> str:
 
 
 def columns_of(statistic: Statistic, name: str | None) -> list[tuple[str, Statistic]]:
-    """The output columns of a statistic, usually one, under `name` or their own names."""
+    """Return the output columns of a statistic, usually one, under `name` or their own names."""
     if isinstance(statistic, Several):
         return statistic.several(name)
     return [(default_name(statistic) if name is None else name, statistic)]
@@ -187,13 +187,13 @@ class Counted(Statistic):
         return None if column is None else "values"
 
     def facts(self) -> dict[str, Any]:
-        """The facts that its record states, with what is counted if that is not rows."""
+        """Return the facts that its record states, with what is counted if that is not rows."""
         counts = self.counts
         return {"verb": self.verb, "column": self.column} | ({} if counts is None else {"counts": counts})
 
 
 def told(statistic: Statistic) -> dict[str, Any] | None:
-    """The facts of a statistic for a record, with the names and conditions of columns."""
+    """Return the facts of a statistic for a record, with the names and conditions of columns."""
     facts = statistic.facts()
     if facts is None:
         return None
@@ -207,7 +207,7 @@ def told(statistic: Statistic) -> dict[str, Any] | None:
 
 
 def value_facts(value: Any) -> dict[str, str]:
-    """The facts of a record on a declared value: its text and a hash.
+    """Return the facts of a record on a declared value: its text and a hash.
 
     The text may be cut; the hash is of the whole value.
     """
@@ -230,20 +230,20 @@ class Squaring(Clipped):
     """The shared part of a mean and a sum, which may measure squares in addition."""
 
     def answering(self) -> tuple[Total, ...]:
-        """The Totals that the answer is read off."""
+        """Return the Totals that the answer is read off."""
         raise NotImplementedError
 
     def squared(self) -> Total | None:
-        """The Total of squares, which is measured with these; None if none is measured."""
+        """Return the Total of squares, which is measured with these; None if none is measured."""
         raise NotImplementedError
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         squared = self.squared()
         return self.answering() if squared is None else (*self.answering(), squared)
 
     def weights(self) -> tuple[Fraction, ...]:
-        """The part of the cost for each Total: for squares, a fourth of that for others."""
+        """Return the part of the cost for each Total: for squares, a fourth of that for others."""
         squared = self.squared()
         return (*(Fraction(1) for _ in self.answering()), *([] if squared is None else [OF_SQUARED]))
 
@@ -273,18 +273,18 @@ class Deciding:
         return 0
 
     def as_choice(self) -> Statistic | None:
-        """The form that is chosen as a whole; None if it has none.
+        """Return the form that is chosen as a whole; None if it has none.
 
         ``mechanism="exponential"`` uses this form.
         """
         return None
 
     def because(self, why: str) -> Self:
-        """The same with the reason for which a plan took this form."""
+        """Return the same with the reason for which a plan took this form."""
         return self
 
     def choice_facts(self) -> dict[str, Any] | None:
-        """The facts of a record on the choice; None if there are none."""
+        """Return the facts of a record on the choice; None if there are none."""
         return None
 
 
@@ -307,7 +307,7 @@ class Choosing(Deciding):
         return "most common"
 
     def forms(self, options: int) -> tuple[Statistic, ...]:
-        """The ways to choose among `options` cells: by default, itself alone.
+        """Return the ways to choose among `options` cells: by default, itself alone.
 
         A plan takes one of them by public facts.
         """
@@ -319,7 +319,7 @@ ONE_CELL = Choosing()
 
 
 def choosing(statistic: Statistic) -> Choosing | None:
-    """The choice of a statistic that releases some cells; None for other statistics."""
+    """Return the choice of a statistic that releases some cells; None for other statistics."""
     if isinstance(statistic, Choosing):
         return statistic
     return ONE_CELL if getattr(statistic, "chooses", False) else None
@@ -343,7 +343,7 @@ class Adapting(Capability):
 
     @abstractmethod
     def under(self, pure: bool) -> Statistic:
-        """The form for pure noise, or that for Gaussian noise.
+        """Return the form for pure noise, or that for Gaussian noise.
 
         They may measure different Totals.
         """
@@ -354,7 +354,7 @@ class Sharing(Capability):
 
     @abstractmethod
     def beside(self, totals: Sequence[Total]) -> Statistic:
-        """The same, read off numbers of the call if that is exact; otherwise, itself."""
+        """Return the same, read off numbers of the call if that is exact; otherwise, itself."""
 
 
 class OfUnits(Capability):
@@ -362,7 +362,7 @@ class OfUnits(Capability):
 
     @abstractmethod
     def by_rows(self) -> Statistic:
-        """The same if each row is a unit."""
+        """Return the same if each row is a unit."""
 
 
 class Protecting(Capability):
@@ -370,7 +370,7 @@ class Protecting(Capability):
 
     @abstractmethod
     def protecting(self, unit: PrivacyUnit) -> Statistic:
-        """The form for the unit; refused if it lacks what such a unit needs."""
+        """Return the form for the unit; refused if it lacks what such a unit needs."""
 
 
 class ByKeys(Capability):
@@ -378,7 +378,7 @@ class ByKeys(Capability):
 
     @abstractmethod
     def of_keys(self, keys: Keys) -> Statistic:
-        """The same with the bounds of these keys."""
+        """Return the same with the bounds of these keys."""
 
 
 class Noting(Capability):
@@ -394,7 +394,7 @@ class Weighing(Capability):
 
     @abstractmethod
     def weights(self) -> tuple[int | Fraction, ...]:
-        """The relative part of its cost for each of its Totals; as public as they are."""
+        """Return the relative part of its cost for each of its Totals; as public as they are."""
 
 
 class Sampled(Capability):
@@ -402,22 +402,22 @@ class Sampled(Capability):
 
     @abstractmethod
     def of_population(self) -> Statistic:
-        """The same with squares."""
+        """Return the same with squares."""
 
     @abstractmethod
     def answering(self) -> tuple[Total, ...]:
-        """The Totals that its answer is read off."""
+        """Return the Totals that its answer is read off."""
 
     @abstractmethod
     def squared(self) -> Total | None:
-        """The Total of squares, the last of its Totals.
+        """Return the Total of squares, the last of its Totals.
 
         It is None if the other Totals give the squares, or if none are needed.
         """
 
 
 def answering_and_squares(statistic: Statistic) -> tuple[tuple[Total, ...], tuple[Total, ...]]:
-    """The Totals that a statistic's answer is read off, and that of squares, if any."""
+    """Return the Totals that a statistic's answer is read off, and that of squares, if any."""
     if not isinstance(statistic, Sampled):
         return statistic.totals(), ()
     squared = statistic.squared()
@@ -429,7 +429,7 @@ class Fitting(Capability):
 
     @abstractmethod
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
-        """The values by that denoiser, and its description; None if it was not asked for."""
+        """Return the values by that denoiser, and its description; None if it was not asked for."""
 
 
 class MoreColumns(Capability):
@@ -442,7 +442,7 @@ class MoreColumns(Capability):
 
     @abstractmethod
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The further columns, by the ends of their names."""
+        """Return the further columns, by the ends of their names."""
 
 
 class Labelled(Capability):
@@ -472,7 +472,7 @@ class Resolving(Capability):
 
     @abstractmethod
     def resolved(self, checked: Callable[[Any], Any]) -> Statistic:
-        """The same with axes for the schema, which `checked` gives."""
+        """Return the same with axes for the schema, which `checked` gives."""
 
 
 class Tables(Labelled):
@@ -480,15 +480,15 @@ class Tables(Labelled):
 
     @abstractmethod
     def shown(self) -> Keys:
-        """The rows of all tables."""
+        """Return the rows of all tables."""
 
     @abstractmethod
     def resolved(self, checked: Callable[[Any], Any]) -> Statistic:
-        """The same with axes for the schema, which `checked` gives."""
+        """Return the same with axes for the schema, which `checked` gives."""
 
     @abstractmethod
     def rows_of_plan(self, noises: Sequence[Noise]) -> Sequence[PlanRow]:
-        """The lines of a plan, one for each table."""
+        """Return the lines of a plan, one for each table."""
 
 
 class Targeted(Capability):
@@ -504,4 +504,4 @@ class InWords(Capability):
 
     @abstractmethod
     def error_words(self, error: str) -> str:
-        """The error as a plan shows it: what the number measures."""
+        """Return the error as a plan shows it: what the number measures."""

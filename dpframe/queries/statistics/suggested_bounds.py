@@ -47,7 +47,7 @@ class GridAxis:
     statistic: str = "mean"
 
     def bins(self, by_days: bool) -> BinAxis:
-        """The bins of numbers, or of dates.
+        """Return the bins of numbers, or of dates.
 
         The outermost bins are open, whatever their edges are.
         """
@@ -171,7 +171,7 @@ class SuggestedBounds(Statistic):
         return tuple(axis.column for axis in self.axes_of)
 
     def resolved(self, checked: Callable[[Any], Any]) -> Self:
-        """The same with bins that suit the dtypes of the columns."""
+        """Return the same with bins that suit the dtypes of the columns."""
         axes = tuple(map(checked, self.axes_of))
         if len({axis.kind for axis in axes}) > 1:
             raise InvalidArgument(
@@ -181,17 +181,17 @@ class SuggestedBounds(Statistic):
         return replace(self, axes_of=axes)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures, one for each column."""
+        """Return the Totals that it measures, one for each column."""
         return tuple(
             VectorTotal(BinCounts(axis.bins(False) if isinstance(axis, GridAxis) else axis)) for axis in self.axes_of
         )
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width of the interval of the count of one bin."""
+        """Return the half-width of the interval of the count of one bin."""
         return max(noise.interval(confidence) for noise in noises)
 
     def error_words(self, error: str) -> str:
-        """The error as a plan shows it."""
+        """Return the error as a plan shows it."""
         return f"+-{error} in each bin"
 
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ class SuggestedBounds(Statistic):
         return None
 
     def suggestion_facts(self) -> dict[str, Any]:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         planned = {name: value if isinstance(value, str) else float(value) for name, value in self.planned}
         said = {
             "columns": list(self.columns),
@@ -222,7 +222,7 @@ class SuggestedBounds(Statistic):
         return said | {"rows": self.listed * len(self.axes_of)}
 
     def candidate_facts(self) -> dict[str, Any]:
-        """The facts of a record on its rows, which are named by their bounds."""
+        """Return the facts of a record on its rows, which are named by their bounds."""
         kind = "date" if self.by_days else "number"
         names, kinds = ["lower", "upper"], [kind, kind]
         if len(self.axes_of) > 1:

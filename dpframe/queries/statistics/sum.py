@@ -33,15 +33,15 @@ class Sum(Squaring):
     squares: bool = field(default=False, repr=False)  # whether squares are measured too, for a population
 
     def answering(self) -> tuple[Total, ...]:
-        """The Total that the answer is read off."""
+        """Return the Total that the answer is read off."""
         return (SumTotal(self.column, self.bounds),)
 
     def of_population(self) -> Self:
-        """The same with squares, which give the variance of the sum of a sample."""
+        """Return the same with squares, which give the variance of the sum of a sample."""
         return replace(self, squares=True)
 
     def squared(self) -> Total | None:
-        """The Total of squares that it measures."""
+        """Return the Total of squares that it measures."""
         return FunctionTotal(squares(self.column, self.bounds)) if self.squares else None
 
 
@@ -62,15 +62,15 @@ class UnitSum(Clipped):
     adds_up: ClassVar[bool] = False  # a unit is clipped in each group, and weighted by its number of groups
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (UnitsTotal(self.column, self.bounds),)
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it."""
+        """Return the arguments of the call that makes it."""
         return {"column": self.column, "unit_bounds": self.bounds}
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {"verb": self.verb, "column": self.column, "unit_bounds": list(self.bounds)}
 
     def __str__(self) -> str:

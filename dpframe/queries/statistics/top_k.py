@@ -31,11 +31,11 @@ class Mode(Statistic, Choosing):
     adds_up: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures: the count of each value. None is released."""
+        """Return the Totals that it measures: the count of each value. None is released."""
         return (RowsTotal(),)
 
     def error_words(self, error: str) -> str:
-        """The error as a plan shows it: the most that the count may be below the largest."""
+        """Return the error as a plan shows it: the most that the count may be below the largest."""
         return f"at most {error} below the largest"
 
     def facts(self) -> dict[str, Any] | None:
@@ -94,7 +94,7 @@ class TopK(Statistic, Choosing):
         return f"{self.k:,} most common" + (" with their counts" if self.counts else "")
 
     def forms(self, options: int) -> tuple[Statistic, ...]:
-        """The ways to choose: by noisy counts and, if no count is released, by peeling.
+        """Return the ways to choose: by noisy counts and, if no count is released, by peeling.
 
         It is the statistic itself if its way is decided.
         """
@@ -111,15 +111,15 @@ class TopK(Statistic, Choosing):
         return (sorted_counts, replace(sorted_counts, by=PEELING))
 
     def because(self, why: str) -> Self:
-        """The same with the reason for its form."""
+        """Return the same with the reason for its form."""
         return replace(self, why=why)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures: the count of each value."""
+        """Return the Totals that it measures: the count of each value."""
         return (RowsTotal(),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The noisy counts and their half-widths.
+        """Return the noisy counts and their half-widths.
 
         The half-widths hold for all options at once, and so for the chosen ones.
         """
@@ -127,7 +127,7 @@ class TopK(Statistic, Choosing):
         return only.values, np.full(only.values.shape, self._all_counts(only.noise, CONFIDENCE))
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width of counts; or how far a chosen count may be below another.
+        """Return the half-width of counts; or how far a chosen count may be below another.
 
         The other is the largest count that was left out. If all noises are within a half-width, a larger noisy count
         was at most two of them smaller.
@@ -148,7 +148,7 @@ class TopK(Statistic, Choosing):
             )
 
     def error_words(self, error: str) -> str:
-        """The error as a plan shows it."""
+        """Return the error as a plan shows it."""
         return f"+-{error}, of all at once" if self.counts else f"each at most {error} below the largest left"
 
     def facts(self) -> dict[str, Any] | None:
@@ -156,7 +156,7 @@ class TopK(Statistic, Choosing):
         return None
 
     def choice_facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {"k": self.k, "counts": self.counts, "by": self.by, "why": self.why}
 
     def _all_counts(self, noise: Noise, confidence: float) -> float:

@@ -62,24 +62,24 @@ class Variance(Clipped):
         return (self.bounds[1] - self.bounds[0]) / 2.0
 
     def under(self, pure: bool) -> Self:
-        """The form for pure noise, or that for Gaussian noise."""
+        """Return the form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         if self.pure:
             return (VectorTotal(bernstein(self.column, self.bounds)),)
         squares = FunctionTotal(centred_squares(self.column, self.bounds))
         return (RowsTotal(self.column), SumTotal(self.column, self.bounds, centred=True), squares)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The variance and its error by Fieller's theorem, from the noisy numbers alone."""
+        """Return the variance and its error by Fieller's theorem, from the noisy numbers alone."""
         noisy = [measured[total] for total in self.totals()]
         reading = self._read([sums.values for sums in noisy], [sums.noise for sums in noisy], CONFIDENCE)
         return reading.values, reading.half_widths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values spread evenly between the bounds."""
+        """Return the error to expect for `size` values spread evenly between the bounds."""
         n = float(size)
         even = [n / 3.0] * 3 if self.pure else [n, 0.0, n * (1.0 / 3.0 - 0.5)]
         values = [np.array(even)] if self.pure else [np.array([total]) for total in even]
@@ -90,7 +90,7 @@ class Variance(Clipped):
         check_size(size, f"a {self.verb} ({name})")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {**(super().facts() or {}), "ddof": self.ddof}
 
     def _read(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> Reading:
@@ -169,20 +169,20 @@ class VarianceByGroup(ByGroup):
         return np.asarray(self.lengths**self.power)
 
     def under(self, pure: bool) -> Self:
-        """The form for pure noise, or that for Gaussian noise."""
+        """Return the form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures: those of places, which all have the same bounds."""
+        """Return the Totals that it measures: those of places, which all have the same bounds."""
         return self.of_places.totals()
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The numbers in the units of the column, and the half-widths of their intervals."""
+        """Return the numbers in the units of the column, and the half-widths of their intervals."""
         values, errors = self.of_places.answer(measured)
         return values * self.scale, errors * self.scale
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values spread evenly between the widest bounds."""
+        """Return the error to expect for `size` values spread evenly between the widest bounds."""
         return self.of_places.expected_error(noises, size, confidence) * float(self.scale.max())
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
@@ -190,7 +190,7 @@ class VarianceByGroup(ByGroup):
         check_size(size, f"a {self.verb} ({name})")
 
     def facts(self) -> dict[str, Any]:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {**super().facts(), "ddof": self.ddof}
 
 

@@ -56,7 +56,7 @@ class Weighted(Clipped):
             )
 
     def facts(self) -> dict[str, Any]:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {**(super().facts() or {}), "weight": self.weight, "weight_bounds": list(self.weight_bounds)}
 
     def __str__(self) -> str:
@@ -85,11 +85,11 @@ class WeightedCount(Statistic):
         return self.verb
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (SumTotal(self.weight, self.weight_bounds),)
 
     def facts(self) -> dict[str, Any]:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {"verb": self.verb, "column": None, "weight": self.weight, "weight_bounds": list(self.weight_bounds)}
 
     def __str__(self) -> str:
@@ -122,7 +122,7 @@ class WeightedSum(Weighted):
             )
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (FunctionTotal(weighed_values(self.column, self.bounds, self.weight, self.weight_bounds)),)
 
 
@@ -148,11 +148,11 @@ class WeightedMean(Weighted):
     adds_up: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         return (VectorTotal(weighed_ways(self.column, self.bounds, self.weight, self.weight_bounds)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quotient and its error by Fieller's theorem, never outside the bounds.
+        """Return the quotient and its error by Fieller's theorem, never outside the bounds.
 
         Both are computed from the noisy numbers alone. If the noisy sum of weights is below the deviation of its noise,
         the answer is the middle.
@@ -163,7 +163,7 @@ class WeightedMean(Weighted):
         return np.clip(reading.values, *self.bounds), reading.half_widths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values in the middle of their bounds.
+        """Return the error to expect for `size` values in the middle of their bounds.
 
         Their weights are in the middle of theirs.
         """
@@ -207,11 +207,11 @@ class WeightedProportion(WeightedMean):
     value: Any = None
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it."""
+        """Return the arguments of the call that makes it."""
         return {name: value for name, value in super().written().items() if name != "bounds"}
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals that it measures."""
+        """Return the Totals that it measures."""
         if self.value is None:
             return super().totals()
         column = matched(self.column, KeyAxis((plain_name(self.column),), ((self.value,),), "value"))
@@ -222,7 +222,7 @@ class WeightedProportion(WeightedMean):
         check_size(size, f"a weighted proportion ({name})")
 
     def facts(self) -> dict[str, Any]:
-        """The facts that its record states."""
+        """Return the facts that its record states."""
         return {name: fact for name, fact in super().facts().items() if name != "bounds"} | value_facts(self.value)
 
     def __str__(self) -> str:
