@@ -97,7 +97,7 @@ def _names(unit: PrivacyUnit) -> list[str]:
 
 
 def _beyond(table: pl.DataFrame, unit: PrivacyUnit, most: int) -> NDArray[np.bool_]:
-    """Return for each row whether `most` rows of its unit come before it, or it is dropped without a unit."""
+    """Return for each row whether `most` rows of its unit precede it, or it lacks a unit and is to be dropped."""
     if unit.column is None:
         return np.zeros(table.height, dtype=np.bool_)
     codes, _ = unit_codes(table["unit"])

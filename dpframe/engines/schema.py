@@ -37,7 +37,7 @@ from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of
 
-UNKNOWN = "unknown"  # nobody knows which steps of DuckDB's optimizer are off
+UNKNOWN = "unknown"  # in place of the disabled optimizers, if the query for settings fails
 TALKS = {  # settings by which Polars prints, warns or writes files, depending on the rows
     "POLARS_VERBOSE",
     "POLARS_VERBOSE_SENSITIVE",
@@ -142,8 +142,8 @@ def _check_connection(relation: Any) -> None:
     """Refuse a connection that prints or logs its queries, or that reads rows if a query asks for none.
 
     A profile and a log show the rows of every step. Several steps of DuckDB's optimizer together detect that a query
-    asks for no rows; which steps depends on the query and the version. If one is off, this query may read rows too. It
-    is then refused, whatever the rows are, and its own message is withheld.
+    asks for no rows; which steps depends on the query and the version. If one is off, this query may read rows too. The
+    connection is then refused, whatever the rows are, and the message of a failed query is withheld.
     """
     settings = (
         "current_setting('enable_profiling') as profile, current_setting('disabled_optimizers') as without, "
@@ -220,7 +220,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
 def booleans(frame: Any, query: Query) -> frozenset[str]:
     """Return those columns clipped to [0, 1] whose dtype says that all values are true or false.
 
-    No pandas column is among them: there, a missing value decides the dtype.
+    Columns of pandas' own dtypes are never among them: there, a missing value decides the dtype.
     """
     names = {name for total in query.of_cells for name, bounds in total.values if bounds == (0.0, 1.0)}
     if not names:

@@ -98,7 +98,7 @@ def engine_of(frame: Any, reading: Reading) -> Engine:
 
 
 def answered(engine: Engine, task: Any, of_pieces: Any = None) -> Any:
-    """Return the answer of a table to a task: from its engine, or from pieces, which `of_pieces` may ask for more."""
+    """Return the engine's own answer to a task, or else the sum over pieces, of `of_pieces` if it asks for more."""
     partial = engine.push(task)
     asked = of_pieces or task
     return engine.fold(asked.columns, asked.piece, asked.by) if partial is None else partial

@@ -192,7 +192,7 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
     if kind == "datetime" or isinstance(series.dtype, np.dtype):
         values = (_in_utc(series) if kind == "datetime" else series).to_numpy()
         if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
-            values = values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)  # same bits
+            values = values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)  # names: same bits
         return pl.Series(_native(values))
     import pyarrow
 

@@ -494,7 +494,7 @@ def tick_of(dtype: pl.DataType) -> int:
 
 
 def _pandas_type(dtype: Any) -> ColumnType:
-    """Return the type of a column of a pandas dtype. A missing value can change numbers and bools to another."""
+    """Return the type of a column of a pandas dtype, which one missing value can change for numbers and bools."""
     return _numpy_type(dtype) if isinstance(dtype, np.dtype) else _pandas_own_type(dtype)
 
 

@@ -31,7 +31,7 @@ OF_CHECKS = ChecksTotal()
 
 @dataclass(frozen=True)
 class Line:
-    """Total of some rows: the sum of multiples of their number, of a column's present values and of their sum."""
+    """Total of some rows: multiples of their number, of the number of present values and of the sum, added up."""
 
     name: str | None  # the engine's column of integers
     rows: int = 0

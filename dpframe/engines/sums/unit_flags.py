@@ -28,7 +28,7 @@ Flags = NDArray[np.uint16]  # the flags of each row
 BITS = 3  # bits of a column: below, above, present
 INSIDE, OUTSIDE = 2**14, 2**15  # flags of a unit: it has rows in cells, and in none
 COUNTED: tuple[Counting, ...] = ("rows", "most rows", "groups", "squares")  # positions are numbers in kernels
-MOST = 2**62  # maximum of a rule; a larger one takes nothing away
+MOST = 2**62  # larger limits count as this one: no unit exceeds it in practice
 
 
 @dataclass(frozen=True)
