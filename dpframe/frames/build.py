@@ -363,7 +363,7 @@ def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
     table, record, writer = foreign.table_of(path, RECORD)
     library = named or ("pandas" if writer == "pandas" and find_spec("pandas") is not None else "polars")
     frame = _pandas_of(table) if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
-    frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames ""
+    frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames a column ""
     return attach(frame, record)
 
 

@@ -21,7 +21,7 @@ from dpframe.frames.kinds import is_pandas
 Places = NDArray[np.int64]
 
 NANOSECONDS = {"ms": 10**6, "us": 10**3, "ns": 1}
-FEW = 2**12  # rows up to which NumPy ranks labels before Polars has planned its queries
+FEW = 2**12  # rows up to which NumPy ranks labels in less time than Polars plans its queries
 EXACT = 2**53  # integers up to here are exact floats, so that 1 and 1.0 are one label
 MANY = 2**12  # rows from which repeated labels are searched for, and all labels joined at once
 AGAIN = 8  # minimum number of repetitions that this search uses

@@ -216,7 +216,7 @@ def _of_database(scan: Scan) -> Any:
     import duckdb
 
     closed = dict(CLOSED)
-    if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 1):  # older versions close it with external access
+    if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 1):  # in older versions the first setting suffices
         closed["python_enable_replacements"] = "false"  # Python variables in place of tables
     assert scan.database is not None
     connection = duckdb.connect(scan.database, read_only=True, config=dict(closed))
