@@ -286,7 +286,7 @@ def _is_a_count(statistic: Mapping[str, Any]) -> bool:
 
 
 def interval(row: Row, name: str, measure: str, facts: Facts) -> Cell:
-    """Return the released value and the ends of its interval, which lies around the unbiased value of a total."""
+    """Return the released value and its interval: released ends, or the error around the unbiased value of a total."""
     statistic = _of_row(facts["measures"][measure], row, measure)
     released = {column: np.array([float(row[column])]) for column in rounding.columns_of(measure) if column in row}
     made = rounding.intervals(statistic, measure, released)

@@ -61,7 +61,7 @@ def still(chart: Any, look: Look | None = None) -> Any:
     ``properties`` work as on any chart of Altair.
     """
     kind: Any = type(chart)
-    object.__setattr__(chart, "__class__", _still_kind(kind, look or Look()))  # assignment edits its specification
+    object.__setattr__(chart, "__class__", _still_kind(kind, look or Look()))  # Altair's setattr edits specifications
     return chart
 
 
