@@ -373,7 +373,7 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' or noun == 'ndarray' else 'a'} {noun}"
 
 
-LONGEST_NAME = 200  # maximum characters of the name of a label, a snapshot, a data set or a plan
+LONGEST_NAME = 200  # maximum characters of a label, or of the name of a snapshot, a data set or a plan
 
 
 def checked_name(argument: str, value: str, longest: int = LONGEST_NAME) -> str:
