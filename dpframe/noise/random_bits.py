@@ -125,7 +125,7 @@ def uniform(most: int, count: int) -> NDArray[np.int64]:
 
 
 def accepted(chance: NDArray[np.float64], error: Any, thresholds: Callable[[int], Thresholds]) -> NDArray[np.bool_]:
-    """Draw flags, True with exactly the probability that `thresholds` enclose; `chance` has it to within `error`."""
+    """Draw flags, True with exactly the probability in `thresholds`; `chance` approximates it to within `error`."""
     drawn = words(chance.size)
     scaled = drawn * 2.0**-WORD
     flags: NDArray[np.bool_] = scaled < chance

@@ -37,7 +37,7 @@ Gaussian variable of standard deviation 2**48. N = round(Z) is drawn, and the re
 s. Z lies in [N - 1/2, N + 1/2). If both ends give the same integer, that is the result. Otherwise (for about one number
 in 2**48 / s), Z is drawn given that it lies there: a uniform point of the interval, with as many binary digits as its
 rounding needs, is kept with probability f(Z) times a power of two. So each integer has exactly the probability that a
-rounded Gaussian variable of its scale gives it (of a scale larger by a factor of at most 1 + 2**-52).
+rounded Gaussian variable of its scale gives it (of a scale larger by a factor of at most 1 + 2**-51).
 """
 
 from __future__ import annotations
@@ -535,7 +535,7 @@ def _rounded(factor: Fraction, start: Fraction, bits: int, known: int) -> int | 
 
 
 def _kept_exactly(law: Law, start: Fraction, bits: int, known: int) -> bool:
-    """Return True with probability f(point) 2**k, with about the largest k for which no point has more than 1.
+    """Return True with probability f(point) 2**k, for about the largest k that keeps it at most 1 on the unit interval.
 
     The point is uniform in its small interval; its further digits are drawn as far as the comparison needs them.
     """
