@@ -6,13 +6,13 @@ follow from the symmetry of the noise: delta(-epsilon) = 1 - e^-epsilon + e^-eps
 **From tails.** The variance, the intervals and the curve of symmetric, log-concave integer noise follow from its tails.
 ``tail(k)`` is the chance of noise of at least k grid steps, k = 1, 2, ...; below 1 it is 1 - tail(1 - k) by symmetry.
 
-**The curve.** Two totals that differ by D steps give the answers X and X + D, where X has one law. Their hockey-stick
+**The curve.** Two totals that differ by D steps give answers with the laws of X and X + D. Their hockey-stick
 divergence at e^epsilon is the largest P(X + D in A) - e^epsilon P(X in A) over events A. For a log-concave law, the
 ratio of the two probabilities grows with the outcome. So the best A is a half-line: delta is the maximum over x of
 T(x - D) - e^epsilon T(x), with the tail T. This rises and then falls with x. A smaller shift, or D in parts, gives no
 larger delta (Dong, Roth and Su 2022, Theorem 2.14). By symmetry, both orders of the totals give the same delta.
 
-All rounding is toward the weaker claim: tails have a relative error of at most ACCURACY.
+All rounding is toward the weaker claim, and allows for a relative error of tails of at most ACCURACY.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Gaussian(Stepped):
 
         It is about sigma^2 + grid^2 / 12.
         """
-        if self.step_scale > 8.0:  # this formula errs by less than exp(-2 pi^2 64)
+        if self.step_scale > 8.0:  # this formula errs by less than 1e-500 squared steps
             return (self.step_scale**2 + 1.0 / 12.0) * self.grid**2
         steps = np.arange(1.0, 200.0)
         return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2

@@ -167,7 +167,7 @@ def _parts(p: float, ratio: float, epsilon: float) -> tuple[Any, Any, Any]:
 
 
 def _digits(p: float, ratio: float) -> int:
-    """Return digits enough to find y to over CORRECT / 2: a small ratio or p - 1 makes the loss nearly flat."""
+    """Return the digits that find y to over CORRECT / 2 digits: a small ratio or p - 1 makes the loss nearly flat."""
     return math.ceil(CORRECT + 20 - 2.0 * math.log10(min(ratio, 1.0)) - 2.0 * math.log10(min(p - 1.0, 1.0)))
 
 

@@ -308,7 +308,7 @@ class TruncatedLaplace(Stepped):
     def _of_atoms(self, epsilons: curves.Floats) -> curves.Floats:
         """Return the deltas: on one side of the middle, each loss is 1 / t, except at the end, where it is infinite.
 
-        Two counts have the curve of any release of this privacy (Kairouz, Oh and Viswanath 2015, proof of Theorem 3.3).
+        For two counts, the worst curve of this epsilon and delta (Kairouz, Oh, Viswanath 2015, proof of Theorem 3.3).
         """
         rate = self.counts / self.step_scale
         below = np.minimum(epsilons - rate, 0.0)

@@ -29,7 +29,7 @@ Integers = NDArray[np.int64]
 Tail = Callable[[Floats], Floats]
 
 ROUNDING = 1.0 + 2.0**-40  # covers the errors of tails and logarithms in double precision, for any delta above 1e-300
-MOST_STEPS = 2**52  # double precision holds whole numbers up to twice this exactly
+MOST_STEPS = 2**52  # the largest line; double precision is exact for whole numbers up to twice this
 
 
 def chance_shown(tail: Tail, weights: Integers, line: int) -> float:

@@ -599,9 +599,9 @@ class TruncatedGeneralizedGaussian(Stepped):
 def clamped(totals: noise.Integers, lowest: int, highest: int) -> noise.Integers:
     """Return totals within [lowest, highest] whose distances modulo 2**64 do not grow.
 
-    Totals that differ by d modulo 2**64 then differ by at most d. A total may have wrapped around. So the result falls
-    from the upper bound to the middle for totals far above the bounds, and rises from the lower bound to the middle for
-    totals far below. Otherwise, one unit could change a total that wraps from one bound to the other.
+    Totals that differ by d modulo 2**64 then differ by at most d. A total may have wrapped around. So near the place
+    where totals far above the bounds meet totals far below, the result moves step by step from the upper bound through
+    the middle to the lower one. Otherwise, one unit could change a total that wraps from one bound to the other.
     """
     middle = (lowest + highest) // 2
     offset = totals - np.int64(middle)  # modulo 2**64
