@@ -24,9 +24,9 @@ MANY = 2**12  # values from which `Tally` tries to count equal ones together
 UNSEEN = 0.1  # mass of the prior beyond the fit, in cells for each standard deviation
 
 ROUNDS = 40  # rounds at most, each of three EM steps
-NATS = 0.25  # of the log-likelihood of all cells: a smaller likelihood ratio is not informative
-LITTLE = 0.02  # of the log-likelihood of all cells: the fit stops after a round that gains less
-ENOUGH = 1e-7  # of the mean log-likelihood: a smaller gain does not count, whatever the number of cells
+NATS = 0.25  # nats in the log-likelihood of all cells: a smaller likelihood ratio is not informative
+LITTLE = 0.02  # nats in the log-likelihood of all cells: the fit stops after a round that gains less
+ENOUGH = 1e-7  # nats in the mean log-likelihood: a smaller gain does not count, whatever the number of cells
 OUT_OF_REACH = 1e-100  # a row of a smaller density is ignored, since all atoms are too far away
 LEFT = 1e-3  # share of its weight that an atom keeps at least in an extrapolation
 AT_ONCE = 9_000  # entries of a matrix in one product: for more, libraries start threads that busy-wait

@@ -23,7 +23,7 @@ CLIPPED = (1.0, 99.0)  # percentiles; a fit clips values at three deviations out
 WORTH = 0.1  # least spread of predictions, in deviations of the noise, for which distances from them are tried
 FEW_BOUNDS = 64  # bounds up to which comparing with each one is faster than a binary search
 MANY = 2**17  # cells above which the weights of rings are learned from a part of the cells
-SOME = 2**13  # least cells of each class in this part, about; a smaller class is included whole
+SOME = 2**13  # about the least number of cells of a class in this part; a smaller class is included whole
 
 ON_A_LINE = (1, 2, 4, 8, 16, 32, 64, 128)
 ON_A_GRID = (1, 2, 4, 8, 16)

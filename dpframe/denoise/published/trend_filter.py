@@ -277,7 +277,7 @@ def is_fine(noise: NoiseLaw) -> bool:
 
 
 def _spread_out(size: int, noise: NoiseLaw) -> Floats:
-    """Return evenly spread points of the law by which a cell is moved, from two sequences of Roberts (2018)."""
+    """Return evenly spread points of the law by which a cell is moved, not random: sequences of Roberts (2018)."""
     rank = np.arange(1, size + 1)
     within = 2.0 * (rank * 0.5698402909980532 % 1.0) - 1.0
     if noise.p != 1.0:
