@@ -56,7 +56,7 @@ def shares_by(frame: Any, by: Any) -> Any:
 
 
 def _share(form: Linear, group: Rows, sums: Sparse) -> Form:
-    """Return the share of each row in its group. If all rows have one draw of one law, a group computes noise once."""
+    """Return each row's share of its group; if rows have one draw of one law each, a group's noise is computed once."""
     whole = form.summed(sums)
     alike = all(block.spread is None and weights.nnz == group.size for block, weights in form.noise.values())
     if alike and len(form.noise) == 1:

@@ -344,7 +344,7 @@ def _compared(one: Estimate, other: Estimate, level: float) -> tuple[Floats, Flo
 
 
 def _p_values(interval: Any, own: float) -> Floats:
-    """Return the smallest 1 - confidence whose interval excludes 0, interpolated between levels and the caller's own.
+    """Return the smallest 1 - confidence whose interval excludes 0, interpolated between levels, the caller's included.
 
     Between two levels, the distance of 0 from the interval is nearly linear in standard normal quantiles.
     """

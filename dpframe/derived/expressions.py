@@ -206,7 +206,7 @@ def matched(
 ) -> tuple[list[str], dict[str, NDArray[np.int64]], list[str]]:
     """Return the label columns, the row of each result for each row of the answer, and the note on keys left out.
 
-    The first result among the rows is the one that has these label columns.
+    The first entry of the rows belongs to the result that has these label columns.
     """
     keyed = [source for source in sources if source.labels]
     if not keyed:

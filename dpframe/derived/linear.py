@@ -106,7 +106,7 @@ class Quotient:
     """A linear form divided by another, row by row.
 
     If many rows have noise of one law, `rows` has the numerators, the denominators, and for each row the row of the
-    forms that has its noise. Such a quotient is a final result: no arithmetic and no `at` follow, which ignore `rows`.
+    forms that has its noise. Such a quotient is final: arithmetic and `at` would ignore `rows`, so none may follow.
     """
 
     top: Linear

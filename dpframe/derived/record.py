@@ -80,7 +80,7 @@ def frame_of(
     facts : dict
         The facts from `facts_of`.
     covers : str
-        The errors that the intervals cover.
+        "table" if the intervals cover only the noise, "population" if they cover sampling error too.
     further : tuple, optional
         One more column of labels, after the others: its name, and its values, which repeat down the rows.
     texts : dict, optional
