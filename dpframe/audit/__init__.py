@@ -66,7 +66,7 @@ class Outcome:
 
 
 def observe(argument: str, release: Callable[[], Any], outcomes: int) -> Outcome:
-    """Call once, and keep everything that a caller could see, including an exception of the call."""
+    """Call once, and keep all that a caller could see, also an exception of the call; errors of reading are raised."""
     answer, reader = None, Reader(argument, outcomes, [])
     with watched() as seen:
         try:
@@ -179,7 +179,7 @@ class Reader:
         columns = [column for _, column in frame.items()] if is_pandas(frame) else frame.get_columns()
         text: dict[str, Any] = {"library": f"{type(frame).__module__}.{type(frame).__name__}", "rows": len(frame)}
         text |= {"columns": [*map(repr, frame.columns)], "dtypes": [*map(_dtype, columns)]}
-        text["names"] = repr(getattr(frame.columns, "names", None))  # pandas names the columns
+        text["names"] = repr(getattr(frame.columns, "names", None))  # the names of the column index of pandas
         for place, column in enumerate(columns):
             is_key = column.name in keys
             text[f"column {place}"] = [*map(repr, column.to_list())] if is_key else self._of_column(column)
@@ -187,7 +187,7 @@ class Reader:
             for numbers in noisy_facts(records):
                 self._keep_cells(numbers)
         attrs = {str(name): fact for name, fact in getattr(frame, "attrs", {}).items() if name != build.RECORD}
-        index = getattr(frame, "index", None)  # of pandas
+        index = getattr(frame, "index", None)  # only pandas has one
         text["index"] = repr(index) if index is None or type(index).__name__ == "RangeIndex" else self.text_of(index)
         return text | {"attrs": ADDRESS.sub("0x", repr(attrs)), "provenance": list(map(public_record, records))}
 
