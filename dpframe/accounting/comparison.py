@@ -375,7 +375,7 @@ def _distribution(mechanism: Curve, reach: float, step: float) -> Any:
     last = max(1, math.ceil(reach / step))
     epsilons = np.asarray(np.arange(-last, last + 1) * step, dtype=np.float64)
     deltas = np.minimum.accumulate(np.clip(mechanism.deltas(epsilons), 0.0, 1.0))
-    deltas = np.maximum(deltas - mechanism.infinite, 0.0)  # delta that no epsilon covers is subtracted once
+    deltas = np.maximum(deltas - mechanism.infinite, 0.0)  # `Composition` subtracts infinite losses from delta
     pmf = accounting.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
     return accounting.privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
