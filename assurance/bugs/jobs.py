@@ -259,6 +259,15 @@ JOBS = (
     ),
     bug(
         "jobs",
+        "216: a path of empty files that Spark expands by itself",
+        "scans._alike",
+        "if named and not files:",
+        "if False:",
+        "jobs/test_jobs.py::test_a_file_without_a_byte_has_no_rows",
+        "engines/test_spark.py::test_216_spark_reads_no_other_files_where_those_of_the_path_are_empty",
+    ),
+    bug(
+        "jobs",
         "columns of text files numbered as if each name stood there once",
         "scans._duckdb",
         'f"c{names.index(name)}"',

@@ -147,7 +147,11 @@ def _polars(scan: Scan, files: list[str]) -> Any:
 
 def _alike(files: list[str]) -> list[str]:
     """Return the Parquet files that are not empty; refuse differing types, on which Polars would fail later."""
-    files = [file for file in files if os.path.getsize(file)]
+    named, files = files, [file for file in files if os.path.getsize(file)]
+    if named and not files:  # without a file, Spark would expand the path by itself, and read others
+        raise InvalidArgument(
+            "path must name a Parquet file that is not empty, and all have 0 bytes. Check what writes them."
+        )
     schemas = [pl.read_parquet_schema(file) for file in files]
     for found in schemas[1:]:
         for name in (*schemas[0], *found):

@@ -193,7 +193,12 @@ class Mean(LocalMethod):
         words = f"whole numbers from 0 to {self.steps + self.width - 1}"
         known = range(self.steps + self.width)
         if set(map(type, values)) - {int} or not set(values) <= set(known):
-            fits = (not is_missing(value) and isinstance(value, (int, float)) and value in known for value in values)
+            fits = (
+                not (is_missing(value) or isinstance(value, bool))
+                and isinstance(value, (int, float))
+                and value in known
+                for value in values
+            )
             wrong = [value for value, fine in zip(values, fits, strict=True) if not fine]
             if wrong:
                 raise report_text.unlike(wrong[0], words)

@@ -132,7 +132,7 @@ class Mechanism:
 
     @derived
     def additive(self) -> bool:
-        """Return whether it adds noise of one law to every total, whatever the total is.
+        """True if it adds noise of one law to every total, whatever the total is.
 
         By default, it does.
         """
@@ -140,7 +140,7 @@ class Mechanism:
 
     @derived
     def cells(self) -> float:
-        """Return the number of cells that one unit may change, for the guarantee to hold.
+        """The number of cells that one unit may change, for the guarantee to hold.
 
         By default 1; infinity is any number.
         """
@@ -148,12 +148,12 @@ class Mechanism:
 
     @derived
     def pure_epsilon(self) -> float | None:
-        """Return the epsilon that holds without a delta, rounded up; None, since there is none."""
+        """The epsilon that holds without a delta, rounded up; None, since there is none."""
         return None
 
     @derived
     def exact_mu(self) -> bool:
-        """Return whether `mu_squared` describes all of its curve, as for Gaussian noise.
+        """True if `mu_squared` describes all of its curve, as for Gaussian noise.
 
         By default, it does not.
         """
@@ -161,7 +161,7 @@ class Mechanism:
 
     @derived
     def infinite(self) -> float:
-        """Return the chance of a loss that no epsilon covers, as of unknown groups.
+        """The chance of a loss that no epsilon covers, as of unknown groups.
 
         It is part of `delta`.
         """
@@ -169,12 +169,12 @@ class Mechanism:
 
     @derived
     def keys_delta(self) -> Fraction:
-        """Return the delta that is charged in addition to its curve: only for unknown groups."""
+        """The delta that is charged in addition to its curve: only for unknown groups."""
         return Fraction(0)
 
     @derived
     def apart(self) -> bool:
-        """Return whether `keys_delta` and the curve concern different units.
+        """True if `keys_delta` and the curve concern different units.
 
         If so, the larger one holds for each unit.
         """
@@ -196,7 +196,7 @@ class Mechanism:
 
     @derived
     def p(self) -> float:
-        """Return the shape of the noise for denoisers, 1 for Laplace and 2 for Gaussian noise.
+        """The shape of the noise for denoisers, 1 for Laplace and 2 for Gaussian noise.
 
         By default, it is the norm.
         """
@@ -204,17 +204,17 @@ class Mechanism:
 
     @derived
     def scale(self) -> float:
-        """Return the scale b of noise of shape p with this variance, in the user's units."""
+        """The scale b of noise of shape p with this variance, in the user's units."""
         return math.sqrt(self.variance * math.exp(math.lgamma(1.0 / self.p) - math.lgamma(3.0 / self.p)))
 
     @derived
     def details(self) -> dict[str, Any]:
-        """Return the facts for the provenance, apart from its shape and scale."""
+        """The facts for the provenance, apart from its shape and scale."""
         return {}
 
     @derived
     def variance(self) -> float:
-        """Return the variance of the noise in squared units, from its tails, to 1 part in 10^6."""
+        """The variance of the noise in squared units, from its tails, to 1 part in 10^6."""
         return curves.variance_of_tail(self.tail) * self.grid**2
 
     def interval(self, confidence: float) -> float:
@@ -260,7 +260,7 @@ class Mechanism:
 
     @derived
     def mu_squared(self) -> Fraction:
-        """Return the charge in Gaussian differential privacy, rounded up.
+        """The charge in Gaussian differential privacy, rounded up.
 
         For pure noise, it is that of any such release.
         """

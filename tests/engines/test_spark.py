@@ -186,6 +186,15 @@ def test_226_spark_casts_no_file_to_the_types_of_another(spark, first, then, tmp
     assert [int(row.p) for row in frame.collect()] == [2, 65537]
 
 
+def test_216_spark_reads_no_other_files_where_those_of_the_path_are_empty(spark, tmp_path):
+    """Without a list of files, Spark took the path for a pattern, and read files that were never checked."""
+    (tmp_path / "x{1,2}.parquet").write_bytes(b"")
+    for number in (1, 2):
+        pl.DataFrame({"p": [number]}).write_parquet(tmp_path / f"x{number}.parquet")
+    with pytest.raises(dpf.InvalidArgument, match="path must name a Parquet file that is not empty"):
+        scans.opened("spark", scans.Scan(str(tmp_path / "x{1,2}.parquet")))
+
+
 class Split(engine.SparkTable):
     """A deliberately broken engine: rows of one unit are in several partitions."""
 

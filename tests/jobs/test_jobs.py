@@ -883,6 +883,9 @@ def test_a_file_without_a_byte_has_no_rows(tmp_path):
     (tmp_path / "stays-1.parquet").write_bytes(b"")
     pl.DataFrame({"p": [1]}).write_parquet(tmp_path / "stays-2.parquet")
     assert opened("polars", tmp_path).collect().rows() == [(1,)]
+    (tmp_path / "stays-2.parquet").write_bytes(b"")
+    with pytest.raises(dpf.InvalidArgument, match="path must name a Parquet file that is not empty"):
+        opened("polars", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["clinic[1]", "[!x]linic1"])

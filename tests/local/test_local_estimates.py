@@ -217,6 +217,12 @@ def test_what_is_no_report_is_refused(name, wrong):
         METHODS[name].estimate(pl.Series("page", [wrong]))
 
 
+@pytest.mark.parametrize("wrong", [True, None, -1, 10**6, 0.5, "1"])
+def test_what_is_no_report_of_a_mean_is_refused(wrong):
+    with pytest.raises((dpf.InvalidArgument, dpf.WrongDtype), match="whole numbers from 0 to"):
+        LOCAL.Mean((0, 10), epsilon=1).estimate(pl.Series("x", [wrong]))
+
+
 def test_subsets_of_another_size_are_refused():
     method = METHODS["subset selection"]
     assert method.size == 2
