@@ -1,13 +1,14 @@
 """Corrections of charges that dpframe 0.2 understated, so that the limit covers what was really spent.
 
 Reports of the local model are only proven epsilon-differentially private. Their privacy loss may be +epsilon or
--epsilon, an interval of length 2 epsilon. Under accountings by curves, dpframe 0.2 charged them like a choice whose
-losses lie in an interval of length epsilon. Under ``gdp``, that is about a quarter of their mu^2.
+-epsilon, an interval of length 2 epsilon. Under ``gdp`` and ``rdp``, which charge the curve of the noise, dpframe 0.2
+charged them like a choice whose losses lie in an interval of length epsilon. Under ``gdp``, that is a quarter of their
+mu^2 for a small epsilon.
 
 Such an entry is recognized by its query text, its unit and its amount. The amount gives the epsilon that was charged,
-rounded up, and the curve `PureLoss` of that epsilon gives the right amount. Entries of this version store the epsilon
-of their curve in the chain, and are never corrected. A correction is an entry of the kind ``limit`` that repeats the
-current limit, because dpframe 0.2 refuses kinds that it does not know.
+rounded up, and the curve `PureLoss` of that epsilon gives the right amount. Local reports of this version store the
+epsilon of their curve in the chain, and are never corrected. A correction is an entry of the kind ``limit`` that
+repeats the current limit, because dpframe 0.2 refuses kinds that it does not know.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def note(identity: Identity, scanned: Scanned) -> None:
 
 
 def concerns(terms: Terms, accounting: Accounting) -> bool:
-    """Return whether a ledger can hold understated charges: they need replace neighbors and an accounting by curves."""
+    """Return whether a ledger can hold understated charges: they need replace neighbors, and gdp or rdp."""
     return terms.unit.neighbors == "replace" and not accounting.charges_price
 
 

@@ -483,8 +483,8 @@ def _sqlite(file: str, *, create: bool) -> Any:
     address = f"file:{quote(os.fsencode(file))}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(address, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
-        # the journal stays on disk and is overwritten in place: a charge neither creates nor deletes a file;
-        # the ledger's file alone is the whole ledger whenever nothing is being charged
+        # the journal stays on disk and is overwritten in place, so that a charge need not wait until the disk has a new
+        # folder entry or file size; while nothing is being charged, the ledger's file alone is the whole ledger
         connection.execute("PRAGMA journal_mode = PERSIST").close()
         connection.execute("PRAGMA synchronous = FULL").close()
         connection.execute("PRAGMA fullfsync = ON").close()

@@ -208,7 +208,7 @@ class Row:
             "limit": (entry.limit or last.limit).facts(),
             "epsilon": entry.cost.epsilon,
             "delta": entry.cost.delta,
-            "nonce": noise.nonce(),  # two charges of one second with the same words are not one
+            "nonce": noise.nonce(),  # two charges of one second with the same text get different hashes
         }
         named: dict[str, Any] = {"version": entry.snapshot, "asked": entry.asked, "answer": entry.answer}
         named |= {"stream": entry.stream, "period": entry.period}

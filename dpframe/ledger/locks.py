@@ -1,8 +1,8 @@
 """The lock of a ledger in a file: a file next to it, locked by `flock` during every transaction.
 
-SQLite's own locks are not enough. When a process closes a file once, POSIX releases all locks of the process on it. A
-backup in a thread of a charging process would then let others charge at the same time, and readers undo a write in
-progress. `flock` belongs to one opening of one file, and nothing else opens this file.
+SQLite's own locks are not enough. When a process closes any of its descriptors of a file, POSIX releases all locks of
+the process on that file. So a backup in a thread of a charging process would let others charge at the same time, and
+let readers undo a write in progress. `flock` belongs to one opening of one file, and nothing else opens this file.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from dpframe.ledger.terms import Before, Terms, changed
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Insert, Select
 
-BATCH = 1000  # rows that are read at once; no charge happens meanwhile
+BATCH = 1000  # rows that are read at once; charges to a file wait meanwhile
 MOMENT = 0.02  # seconds after which a batch of stored answers ends
 
 

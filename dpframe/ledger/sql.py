@@ -380,7 +380,7 @@ class SqlStore:
         return replace(trail, last=last)
 
     def _rows(self, until: int) -> Iterator[Row]:
-        """Yield the entries up to one, read in short parts; charges wait only while one part is read.
+        """Yield the entries up to one, read in short parts; charges to a file wait only for one part.
 
         The chain only grows, and its hashes link the parts.
         """

@@ -333,7 +333,7 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
     if most is None:
         return PrivacyLoss(float("inf"))
     if not any(spent):
-        whole = most.whole  # a little less remains if no single call can take the whole limit
+        whole = most.whole  # the whole limit remains if one call can name and take it; otherwise a little less
         typed = accounting.tight and exactly("epsilon", whole.epsilon) == most.epsilon
         if not typed:
             return accounting.remaining(most.amount)

@@ -186,7 +186,7 @@ def _of_object(keeper: Keeper) -> Witness:
             keeper.write(new.slot())
         except Exception as error:
             raise failed(error, f"written to {shown}") from None
-        following(read())  # no lock is held here: this detects another copy that wrote in the meantime
+        following(read())  # no lock is held here: this detects a copy that replaced the new head meanwhile
 
     return Witness(keeper, shown, read, exchange, lambda: None)
 
