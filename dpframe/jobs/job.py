@@ -207,7 +207,7 @@ class LedgerTerms:
     place: str = field(repr=False)  # a URL may hold a password
     unit: PrivacyUnit
     terms: Mapping[str, Any]  # those of epsilon, delta, accounting, keys_delta and dataset that are given
-    given: str = field(repr=False)  # its path or URL as the job file has it, without the folder
+    given: str = field(repr=False)  # its path or URL, with its variables filled in, without the job's folder
     head: str | None = field(default=None, repr=False)  # the other place where its head is kept
 
 

@@ -234,7 +234,7 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
     variables = Variables(said_of(said), os.environ if environment is None else environment, name)
     try:
         parsed = tomllib.loads(text.decode("utf-8"), parse_float=Decimal)  # 0.1 stays exactly a tenth
-    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or nested lists
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or deeply nested lists
         raise InvalidArgument(f"{name}: a job must be a TOML file, and this one cannot be read: {error}.") from None
     try:
         return _job(Table(name, variables.filled(parsed)), path, text, variables)
@@ -356,7 +356,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
     path, database = table.maybe_text("path"), table.maybe_text("database")
     if path is not None and database is not None:
         raise InvalidArgument(f"{table.where}: database must come with table or sql, not with path. Keep one.")
-    if path is not None and path.lower().startswith("file://"):  # otherwise, nothing could compare these files
+    if path is not None and path.lower().startswith("file://"):  # `_check_written` would not recognize these files
         raise InvalidArgument(
             f"{table.where}: path must be the name of files, not a URL of local ones such as {shown(path)}. Write the "
             "part after 'file://'."
