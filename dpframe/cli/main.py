@@ -1,4 +1,4 @@
-"""The command line: ``dpframe run``, ``preview`` and ``ledger``. The commands are in `commands`.
+"""The command line: ``dpframe run``, ``preview``, ``report`` and ``ledger``. The commands are in `commands`.
 
 It needs typer and rich, the extra ``dpframe[cli]``. ``import dpframe`` does not import them.
 """
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", f"the ledger at .*: {DUE}")  # the commands report it
-            warnings.simplefilter("ignore", BoundsWarning)  # a run reports them
+            warnings.simplefilter("ignore", BoundsWarning)  # a run reports the checks itself
             code = command.main(sys.argv[1:] if arguments is None else [*arguments], "dpframe", standalone_mode=False)
     except unclear as error:
         _explain(error)
