@@ -504,7 +504,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         return next((part["warning"] for part in self._records if "warning" in part), None)
 
 
-ELSEWHERE = {  # names of other libraries, and their replacements here
+ELSEWHERE = {  # names that users may look for, and their replacements here
     **dict.fromkeys(("rename", "replace", "map", "with_columns", "assign"), "relabel({...}, columns={...})"),
     **dict.fromkeys(("query", "where", "loc", "iloc", "drop", "slice", "tail", "sample"), "filter(mask)"),
     **dict.fromkeys(("sort_values", "sort_by", "order_by", "sort_index"), 'sort("column", descending=True)'),
