@@ -5,8 +5,8 @@ entry states that its noise is about to be drawn (`intent`). It is on disk befor
 noisy numbers are stored with an entry of their hash (`values`), before anyone sees them. Anyone who asks again gets the
 stored numbers. Whatever happens in between, a period is either stored or lost: only one call writes an intent, and
 values are accepted only for the last intent. After a loss, the stream continues with the next period, whose record
-names the lost one. A slow call that brings the values of a passed period is refused, and shows nothing. Everything that
-can fail happens before the intent is written: the schema is checked, the call is tried on no rows, the rows are read.
+names the lost one. A slow call that brings the values of a passed period is refused, and shows nothing. All work
+that may fail on a frame precedes the intent: the schema is checked, the call is tried on no rows, the rows are read.
 
 An older copy of a ledger does not know which periods were drawn after it. So a recovery closes the streams that were
 begun before it: their stored periods stay, and no other period is drawn.
@@ -364,7 +364,7 @@ def identity_of(plan: StreamPlan) -> dict[str, str]:
         "unit": _unit(plan.unit),  # a ledger without terms does not fix it
         "price": _price(plan.price),
         "noise": _noise(plan.mechanism),
-        "random bits": noise.is_secure(),  # totals depend on all periods, so none may use seeded bits
+        "random bits": noise.is_secure(),  # totals depend on all periods: seeded and secure bits must not mix
     }
     return {name: hash_of(name, fact) for name, fact in facts.items()}
 
@@ -454,7 +454,7 @@ def known_facts(plan: StreamPlan) -> dict[str, Any]:
     statistic = told(plan.query.statistics[0][1])
     assert statistic is not None
     measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}
-    part = Planned(plan.total, plan.reach, plan.mechanism, 1.0)  # type: ignore[arg-type]  # which is not looked at
+    part = Planned(plan.total, plan.reach, plan.mechanism, 1.0)  # type: ignore[arg-type]  # its reach is not read
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": VERSION,

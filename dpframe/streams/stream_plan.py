@@ -156,7 +156,7 @@ def exact_sums(totals: Integers, kept: Sequence[int], *, whole: bool) -> Integer
 def half_width(noise: Draws, weights: Floats, confidence: float) -> float:
     """Return the half-width of the interval of a weighted sum of draws: exact for Laplace and for Gaussian noise.
 
-    A discrete draw differs from a continuous one by less than a step, so a step is added for each draw.
+    A discrete draw differs from a continuous one by less than a step, so a step times its absolute weight is added.
     """
     (quantile,) = _quantiles(noise.p, weights[::-1], confidence, every=False)
     return noise.scale * quantile + noise.grid * float(np.abs(weights).sum())
@@ -186,7 +186,7 @@ def _quantiles(p: float, weights: Floats, confidence: float, *, every: bool) -> 
         spread += 2.0 * weight**2
         if not (every or place == weights.size - 1):
             continue
-        if place == 0:  # one draw alone: its curve falls too slowly
+        if place == 0:  # one draw alone: its curve falls too slowly for the integral
             yield -abs(weight) * math.log1p(-confidence)
             continue
         solved = _laplace_quantile(points, curve, half * math.sqrt(spread), confidence)
