@@ -1,4 +1,4 @@
-"""Exact numbers and directed rounding: callers' numbers enter here alone, and only this file rounds conservatively.
+"""Exact numbers and directed rounding: callers' numbers enter only here, and the shared roundings are here.
 
 Every number that a caller gives and that decides privacy (a cost, a limit, a share, a weight, a bound, a size, a
 sensitivity) becomes a `Fraction` of Python integers here, once, before other code uses it. NumPy's integers wrap
@@ -64,7 +64,7 @@ def exactly(
 ) -> Fraction:
     """Return a caller's number as a Fraction of Python integers; a float as its decimal, or exactly if not `typed`.
 
-    All numbers enter here. A value that is no number, not finite, or longer than 1,000 digits is refused.
+    All numbers enter here. Only finite numbers of at most 1,000 digits pass; messages use `rule` and `way_out`.
     """
     number = _read(argument, value, way_out, typed=typed)
     if isinstance(number, float):
@@ -97,7 +97,7 @@ def checked_whole(argument: str, value: object, least: int, most: int, rule: str
 
 
 def positive(argument: str, value: object) -> Fraction:
-    """Return a length above 0 (a sensitivity, a scale, a step) within the range of floats, exactly."""
+    """Return a length above 0 (a sensitivity, a scale, a step), at most the largest float, exactly."""
     rule = "finite and above 0"
     number = exactly(argument, value, rule, typed=False)
     if number <= 0 or math.isinf(nearest(number)):
@@ -281,7 +281,7 @@ def typed_down(value: Fraction) -> float:
 
 
 def root_up(power: Fraction, estimate: float, p: int = 2) -> float:
-    """Return the estimate of a p-th root, raised until its power is not below: sensitivities are never understated."""
+    """Raise the estimate of a p-th root until its power is at least `power`: sensitivities are never understated."""
     while Fraction(estimate) ** p < power:
         estimate = math.nextafter(estimate, math.inf)
     return estimate

@@ -31,7 +31,7 @@ MAGIC = b"SQLite format 3\0"
 BESIDE = ("", ".head", ".head.new", ".lock", "-journal", "-wal", "-shm")  # the endings of the names of a ledger's files
 OF_KEPT = (*BESIDE, ".new")  # the same, and the new file of a head that is kept elsewhere
 LARGEST_HEAD = 2**20  # bytes; of a larger file, only the first are read
-LONG = 100  # bytes; the part of a longer name is named by a hash, since folders allow 143 bytes or more
+LONG = 100  # bytes; the part of a longer name is named by a hash, since a folder may allow only 143 bytes
 OLD = 3600.0  # seconds after which a part that a killed process left is removed
 PATIENCE = 2.0  # seconds to wait on Windows until others close the file to replace
 
@@ -172,7 +172,7 @@ def write_whole(argument: str, path: str | PathLike[str], write: Callable[[Path]
     part = target.with_name(f".{_begun(target.name)}.{nonce()[:12]}.part")
     try:
         _remove_old(target)
-        rights = 0o600 if target.exists() else 0o666  # no other user may read it too early
+        rights = 0o600 if target.exists() else 0o666  # no other user may read it before it has the target's rights
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights))
         write(part)
         with part.open("rb+") as file:

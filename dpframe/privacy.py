@@ -132,7 +132,7 @@ class PrivacyUnit:
 
     @property
     def contribution(self) -> Contribution:
-        """The contribution bounds; if only one is given, the other is 1. Without both, it raises MissingArgument."""
+        """The contribution bounds, 1 if only the other is given or each row is a unit; MissingArgument without any."""
         if self.column is not None and not self.is_bounded:
             raise MissingArgument(NO_BOUNDS.format(column=self.one))
         return Contribution(self.max_rows or 1, self.max_groups or 1)
