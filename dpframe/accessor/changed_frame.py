@@ -313,7 +313,8 @@ class ChangedFrame:
                 "matrix must be asked of a correlation or covariance, whose rows are pairs of columns. "
                 "For other results write .dp.wide(column)."
             )
-        if len(release.frame) != foreign.shape(facts)[-1]:
+        pairs = foreign.shape(facts)[-1]
+        if len(release.frame) != pairs or len({*(release.cells[0] // pairs).tolist()}) != 1:
             raise InvalidArgument("matrix must be of one group. Choose one first: result.dp.filter({...}).dp.matrix().")
         ((name, columns),) = release.statistics.items()
         value = name if value is None else value

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", f"the ledger at .*: {DUE}")  # the commands report it
-            warnings.simplefilter("ignore", BoundsWarning)  # a run reports the checks itself
+            warnings.simplefilter("ignore", BoundsWarning)  # a run prints these itself
             code = command.main(sys.argv[1:] if arguments is None else [*arguments], "dpframe", standalone_mode=False)
     except unclear as error:
         _explain(error)

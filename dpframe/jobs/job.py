@@ -163,13 +163,21 @@ class Variables:
         secrets = {value: f"${{{name}}}" for name, value in self.used.items() if name not in self.said} | self.forms
         secrets |= {form(value): name for value, name in secrets.items() for form in (shown, _escaped)}
         patterns = [
-            re.escape(value) if len(value) >= SHORT else rf"(?<!\w){re.escape(value)}(?!\w)"
+            re.escape(value) if len(value) >= SHORT else _alone(value)
             for value in sorted(secrets, key=len, reverse=True)
         ]
         if not patterns:
             return words
         *before, last = re.sub("|".join(patterns), lambda found: secrets[found[0]], words).split(CUT)
         return CUT.join([*(_without_beginning(part, secrets) for part in before), last])
+
+
+def _alone(value: str) -> str:
+    """Return a pattern of a short value outside of words; a folder such as "." is not the end of a sentence."""
+    text = re.escape(value)
+    if set(value) <= set("./\\"):
+        return rf"(?<!\S){text}(?!\S)|(?<=['\"]){text}(?=['\"])"
+    return rf"(?<!\w){text}(?!\w)"
 
 
 def _escaped(value: str) -> str:

@@ -401,7 +401,8 @@ def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable
     cost = f"charged {whole.plans[question.label].cost}" if charged else "replayed from the ledger, at no cost"
     written = whole.job.variables.written
     told(f"{written(question.label)} of {written(question.snapshot)}: {cost} (entry {entry})")
-    for line in check_lines(provenance):  # a table of numbers alone, such as CSV, has no checks
+    problem = provenance.get("found", {}).get("problem")  # of suggested bounds, as a sentence
+    for line in (*check_lines(provenance), *([problem] if problem else [])):  # a table, such as CSV, has neither
         told(f"{written(question.label)}: {whole.job.variables.hidden(line)}")
     for output in whole.job.outputs:
         if output.label == question.label:

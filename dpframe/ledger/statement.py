@@ -26,7 +26,7 @@ LONGEST_QUERY = 80  # characters of a query in a text table
 LAST = ("last charges", "label", "query", "cost")
 ALONE = ("accounting", "keys", "correction")  # facts that are shown without their name
 BETWEEN = " · "
-MOST_TIMES = 1_000_000  # the largest count; a larger one is shown as "over"
+MOST_TIMES = 1_000_000  # the largest count, shown as "at least"
 DIGITS = 5  # digits after the first one of a limit, to which spending is rounded up
 SLACK = 1e-9  # in tenths of a percent: an excess up to this is float error, and is not rounded up
 CLOSE = 1e-6  # relative tolerance for an epsilon that was rounded up
@@ -230,7 +230,7 @@ def _cut(query: str) -> str:
 
 def counted(count: int) -> str:
     """Return a number of calls as text."""
-    return "no" if not count else f"{count:,}" if count < MOST_TIMES else f"over {MOST_TIMES:,}"
+    return "no" if not count else f"{count:,}" if count < MOST_TIMES else f"at least {MOST_TIMES:,}"
 
 
 def _adding_up(spent: PrivacyLoss, left: PrivacyLoss, whole: PrivacyLoss) -> tuple[str, str]:

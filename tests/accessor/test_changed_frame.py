@@ -461,6 +461,19 @@ def test_words_for_missing_keys_and_a_part_of_the_keys(tmp_path):
     works(made, ledger, tmp_path)
 
 
+def test_a_matrix_takes_no_pairs_of_several_groups():
+    """As many rows as one group has pairs: each of another group, they made one matrix."""
+    columns = ["x", "y", "z"]
+    frame = pl.DataFrame({"group": ["A", "B", "C"] * 9} | {name: [1.0, 2.0, 3.0] * 9 for name in columns})
+    asked = frame.dp.group_by("group", keys=["A", "B", "C"])
+    bounds = dict.fromkeys(columns, (0, 4))
+    pairs = asked.correlation(columns, bounds=bounds, epsilon=9, ledger=dpf.Ledger(epsilon=9))
+    mixed = [True, False, False, False, True, False, False, False, True]
+    with pytest.raises(dpf.InvalidArgument, match="must be of one group"):
+        pairs.dp.filter(mixed).dp.matrix()
+    assert pairs.dp.filter({"group": "B"}).dp.matrix().columns == ["column", *columns]
+
+
 def test_matrices(released, tmp_path):
     frame = released[0]["correlation"]
     made = frame.dp.matrix()

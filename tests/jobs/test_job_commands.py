@@ -348,3 +348,22 @@ def test_a_choice_is_written_by_every_other_format(folder, capsys, choice):
     say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
     assert [say(capsys, command, folder, "--set", "WEEK=w1")[0] for command in ("preview", "run")] == [0, 0]
     assert all((folder / "out" / f"top{end}").exists() for end in ends)
+
+
+def test_a_run_says_that_no_suggested_bounds_can_be_recommended(folder, capsys):
+    """In Python the call warns. A run ignores warnings of bounds, since it prints their lines itself."""
+    asked = f'[[release]]\nlabel = "b"\n{CHOICES["suggest_bounds"]}\nmax_rows = 1\nepsilon = 0.001\n\n[[output]]\n'
+    change(folder, "[[output]]\n", asked, 1, '\n[[output]]\nrelease = "b"\npath = "out/b.csv"\n')
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    code, _, err = say(capsys, "run", folder, "--set", "WEEK=w1")
+    assert code == 0
+    assert "b: the counts of nights are too noisy to tell" in err
+    assert "Take none of them" in err
+
+
+@pytest.mark.parametrize("value", [".", "./", "/"])
+def test_a_variable_that_is_a_folder_garbles_no_message(folder, capsys, monkeypatch, value):
+    monkeypatch.setenv("PLACE", value)
+    change(folder, 'path = "stays.parquet"', 'path = "${PLACE}/none.parquet"')
+    code, _, err = say(capsys, "preview", folder, "--set", "WEEK=w1")
+    assert (code, "${PLACE}/none.parquet" in err, err.count("${PLACE}")) == (4, True, 1), err

@@ -85,7 +85,7 @@ def test_many_calls_are_counted_up_to_a_million():
     ledger = dpf.Ledger(epsilon=1)
     assert ledger.affords(PEOPLE.dp.preview.count(epsilon=1e-9, ledger=ledger)) == 1_000_000
     spend(ledger, 1e-9)
-    assert "fits over 1,000,000 more calls like the last (epsilon 1e-09)" in repr(ledger)
+    assert "fits at least 1,000,000 more calls like the last (epsilon 1e-09)" in repr(ledger)
 
 
 def test_a_plan_of_another_ledger_is_refused():
