@@ -80,7 +80,7 @@ def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction
     def reached_or_refused(epsilon: Fraction) -> bool:
         try:
             return reached(epsilon)
-        except InvalidArgument:  # epsilon is too small: such noise does not fit 64-bit integers
+        except InvalidArgument:  # epsilon is too small: a mechanism refuses noise so large
             return False
 
     low, high = _bracket(reached(START), reached, reached_or_refused)

@@ -171,7 +171,7 @@ class NoisyGrid:
         times = enough(self.margin * self.deviation * math.sqrt(self.counts.size), float(self.counts.sum()))
         if high <= MOST_CLIPPED or times <= 1.0:  # if times <= 1, the planned statistic needs such narrow bounds
             return None
-        of_objects = plan.question.library == "pandas" and not self.cuts.by_days and self.seen is None  # may hold text
+        of_objects = plan.question.library == "pandas" and not self.cuts.by_days and self.seen is None  # text or dates?
         unless = f", unless {column} holds no numbers: then cast it" if of_objects else ""
         return (
             f"the counts of {column} are too noisy to tell: the best bounds may clip {low:.0%} to {high:.0%} of {of}. "

@@ -160,8 +160,8 @@ class Call:
     frame: Any = field(compare=False)
     question: Question
     words: Words = NO_WORDS
-    ledger: Any = None  # the release resolves None, and refuses other objects
-    memory: Any = None  # bytes for the reading of a large table; no answer depends on it
+    ledger: Any = None  # None: that of `with`, or the default; a release refuses all but ledgers
+    memory: Any = None  # the bytes in which a large table is read; no answer depends on it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", checked_memory(self.memory))

@@ -37,7 +37,7 @@ Integers = NDArray[np.int64]
 USUAL = Fraction(1, 20)  # the share of the cost of a call that checks take by default
 TYPICAL = 1_000  # the assumed number of units if the call gives no size
 NONE = "none: such a call cannot measure what is clipped, left out or counts for less"  # a line of the plan
-WIDEST = 0.5  # the largest width of the interval of a share: wider ones are measured only if a call asks for checks
+WIDEST = 0.5  # the largest width of the interval of a share; if wider, checks are measured only if asked for
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PlannedChecks:
         return self.asked.share
 
     def tell_nothing(self, size: int | None) -> bool:
-        """Return whether the call did not ask for checks, and they are too uncertain for groups of `size` values."""
+        """Return whether checks are only the default, and are too uncertain for groups of `size` values."""
         return self.asked.by_default and size is not None and self.width(self.units_of(size)) > WIDEST
 
     def units_of(self, size: int | None) -> int:
@@ -88,7 +88,7 @@ class PlannedChecks:
     def rows(self, numbers: Integers) -> list[dict[str, Any]]:
         """Return a row for each indicator from the noisy counts, for a record and ``.dp.checks()``."""
         counted = list(zip(self.checks.indicators, np.asarray(numbers, dtype=np.float64).tolist(), strict=True))
-        counts = dict(counted)  # "present" and "units" occur once; "below" and "above" once for each pair of bounds
+        counts = dict(counted)  # read for "present" and "units", which are unique; "below" of several bounds is not
         error = self.mechanism.interval(CONFIDENCE)
         whole = Indicator(None, "units")
         clips = [each for each in self.checks.clips for _ in ("below", "above")]  # in the order of the first indicators
@@ -168,7 +168,7 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
         assert isinstance(axis, BinAxis)
         keys, inner, among = Keys(tuple(outer)), 1, column
         of, said = Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind), axis.facts()
-        between.setdefault(of, {}).update((name, None) for name, _ in query.statistics)  # the only one is an Ecdf
+        between.setdefault(of, {}).update((name, None) for name, _ in query.statistics)  # an Ecdf, always alone
         ends = {of: (said["first"], said["last"])}  # dates as text
     own = {of for of in between if isinstance(of.column, Conditional) and of.column.groups is not None}
     clips = [Clips(tuple(names), None if of in own else ends.get(of, of.bounds)) for of, names in between.items()]
@@ -194,7 +194,7 @@ def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
             rules.append(Rule(words, "squares", rows**2 * groups))
         if p != 1 and query.subtotals is not None:
             rules.append(together)
-    if uses_units(query) and groups < groups_in(query) and p != math.inf:  # for infinity, all weights are 1
+    if uses_units(query) and groups < groups_in(query) and p != math.inf:  # for p = inf, all weights are 1
         rules.append(Rule(f"more than {_number(groups, 'group')}", "groups", groups))
     return tuple(rules)
 

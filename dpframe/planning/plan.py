@@ -323,7 +323,7 @@ class Plan(Costing):
             facts.append(("checks", line_of_none(self.unseen, self.size)))
         elif has_none(self.query, self.unit):
             facts.append(("checks", NONE))
-        of_sample = (OF_POPULATION,) if self.question and self.question.population else ()  # a copy has no question
+        of_sample = (OF_POPULATION,) if self.question and self.question.population else ()  # None after unpickling
         return facts + [("note", note) for note in (*self.notes, *of_sample)]
 
     @property

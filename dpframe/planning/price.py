@@ -158,7 +158,7 @@ def _squared_error(query: Query, noises: Noises) -> float:
     return math.exp(2.0 * mean)
 
 
-AUTO = "auto"  # the noise with the least variance
+AUTO = "auto"  # the noise with the least variance, or the form and noise with the least expected error
 CHOICE = "exponential"  # the family of mechanisms that choose a quantile among candidates, by their ranks
 IS_PURE = {"laplace": True, "gaussian": False}  # whether the noise of each name is pure
 CALIBRATION_EXAMPLE = (
@@ -342,7 +342,7 @@ def noises_of(
     noises = tuple(
         calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(sensitivities, offered, strict=True)
     )
-    (_, one), *others = query.statistics  # a denoisable statistic is one noisy number for each cell
+    (_, one), *others = query.statistics  # a denoisable statistic is one noisy number per cell, as drawn
     if not all(noise.additive for noise in noises) and (others or len(noises) > 1 or not one.denoisable):
         raise InvalidArgument(
             f"mechanism must be additive noise for all but one count or sum, unlike {noises[0].name}. "
@@ -395,7 +395,7 @@ def _peels_of(query: Query) -> int:
 def is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
-    """Return whether the noise is pure: for a choice, by its name, or because the cost has no delta."""
+    """Return whether the noise is pure: for a choice, by its name, or if neither cost nor accounting has a delta."""
     if query.choices and by_choice(query):
         # if losses are read at one delta, a top-k or a quantile gets the mu of Gaussian noise at this cost
         return not ((_peels_of(query) or _rank_of(query) is not None) and accounting.has_own_delta)
