@@ -34,7 +34,7 @@ Found = tuple[tuple[Any, ...], ...]  # for each column, the shown keys in the fo
 
 
 def try_rest(plan: Plan, frame: Any, empty: Any, nothing: Any) -> None:
-    """Try the second measurement and the labels on no rows; `nothing` is the table of keys that these have."""
+    """Try the second measurement and the labels on no rows; `nothing` is their table of keys."""
     labels_of(plan, frame, nothing)
     rest = _rest(plan, ((),) * len(_axis(plan).columns))
     if rest.query.statistics:

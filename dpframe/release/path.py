@@ -182,7 +182,7 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
 
     priced_query, accuracy = priced_with(asked)
     more: dict[str, Any] = {}
-    if priced_query.checks is not None and priced_query.checks.tell_nothing(pricing.size):  # nor at a smaller epsilon
+    if priced_query.checks is not None and priced_query.checks.tell_nothing(pricing.size):  # true for less epsilon too
         more["unseen"] = priced_query.checks
         priced_query, accuracy = priced_with(None)
     elif priced_query.checks is not None and callable(mechanism) and is_one_of(pricing.checks, (None, AUTO)):
@@ -217,7 +217,7 @@ def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
 
 
 def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], Priced]) -> tuple[Priced, Accuracy]:
-    """Set the cost of the question to the smallest epsilon whose expected errors meet the targets."""
+    """Plan the question at the smallest epsilon whose expected errors meet the targets, and return both."""
     for name, value in (("epsilon", pricing.epsilon), ("share", pricing.share)):
         if value is not None:
             raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")
@@ -311,7 +311,7 @@ def _try_mechanisms(plan: Plan, exact: dict[Any, Any]) -> None:
 
 
 def _try_answers(plan: Plan, exact: dict[Any, Any]) -> None:
-    """Try a caller's statistics on totals of zero. dpframe's own cannot fail."""
+    """Try a caller's statistics on totals of zero, unless some Total is a vector. dpframe's own cannot fail."""
     own = [(name, statistic) for name, statistic in plan.query.statistics if not is_own(type(statistic))]
     for name, statistic in own:
         check_verb(name, statistic)

@@ -53,7 +53,7 @@ class Method(Protocol):
     def name(self) -> str: ...
     @property
     def loss(self) -> Fraction:
-        """The epsilon of one report and of all post-processing of it, rounded up."""
+        """The epsilon of a report, rounded up; for RAPPOR, of all reports from the same permanent bits."""
 
     @property
     def examples(self) -> Sequence[Any]:
@@ -144,7 +144,7 @@ def _read(query: Query) -> str:
 
 
 def _rows(frame: Any, query: Query, unit: PrivacyUnit, most: int) -> Any:
-    """Read the rows of a private column."""
+    """Read the rows of a private column; nothing else here reads private rows."""
     if query.keys.axes:
         return categories_of_rows(frame, query.keys, unit, most)
     return numbers_of_rows(frame, _read(query), unit, most)

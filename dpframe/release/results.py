@@ -154,7 +154,7 @@ def _not_a_table(
 
 
 def warn_of_checks(frame: Any, *, depth: int) -> None:
-    """Warn if checks show that bounds clipped or left out much, or if no bounds can be suggested; nothing is refused.
+    """Warn if bounds surely clipped or left out much, or if no bounds can be suggested; nothing is refused.
 
     If a filter turns the warning into an error, it is logged instead. `depth` is the number of functions from here up
     to the line of the caller, which the warning names.

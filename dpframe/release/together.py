@@ -262,7 +262,7 @@ def foreseen(plans: Mapping[str, Plan], ledger: Ledger) -> Foresight:
 
 
 def _entry(plan: Plan, ledger: Ledger) -> Entry:
-    """Return the ledger entry of a plan. A ledger in memory stores no answers, so its entry has no snapshot."""
+    """Return the entry of a plan; without a snapshot if a ledger in memory stands for one that is yet to be created."""
     call = _call(plan)
     words = call.words if ledger.is_durable else replace(call.words, snapshot=None)
     return entry_of(tried_on_no_rows(call.frame, plan), words, ledger)
