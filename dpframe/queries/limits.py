@@ -218,7 +218,7 @@ def checked_most(most: Any) -> int:
 
 
 def refuse_many(what: str, parts: str, count: int, most: int) -> None:
-    """Refuse more cells than the ``max_cells`` of the call."""
+    """Refuse more `parts`, such as cells or edges, than the ``max_cells`` of the call."""
     if count > most:
         meant = f", or say that you mean it: max_cells={count:_}" if count <= LARGEST_CELLS else ""
         raise InvalidArgument(f"{what} at most max_cells={most:_} {parts}, not {shown(count)}. Declare fewer{meant}.")

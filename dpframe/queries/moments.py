@@ -16,7 +16,7 @@ from dpframe.queries.quotients import quotient_half_widths
 
 Floats = NDArray[np.float64]
 
-FEWEST = 2.0  # the least noisy number of values for which a variance is computed
+FEWEST = 2.0  # a variance is computed if the noisy number of values is at least this
 TINY = float(np.finfo(np.float64).tiny)
 OF_CENTRED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # n, sum y, sum y^2 from n, S and T
 OF_BERNSTEIN = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 1.0]])  # from Bernstein sums, y = 2 t - 1
@@ -221,7 +221,7 @@ def correlation_errors(pair: Pair, values: Floats) -> Floats:
 
     The divisor is the root of the product of both centered squares a and b. For any a', b', it is at most
     (a / a' + b / b') root(a' b') / 2 (arithmetic and geometric mean), with equality at a = a', b = b'. With the noisy
-    squares as a' and b', the divisor is a linear function of the moments, as the dividend is.
+    squares as a' and b', this bound is a linear function of the moments, as the dividend is, and replaces the divisor.
     """
     known = _known(pair)
     a, b = (np.where(known, pair.centred(column, column), 1.0) for column in (0, 1))

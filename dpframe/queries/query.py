@@ -365,7 +365,7 @@ def _check_found(query: Query) -> None:
 
 
 def _check_subtotals(query: Query, option: Option) -> None:
-    """Refuse subtotals of anything except sums over rows in declared cells, with the same noise."""
+    """Refuse subtotals of statistics other than sums over rows of declared keys, with one noise for all groups."""
     rows = Subtotals(query.keys.axes, option)  # refuses keys without subtotals
     for name, statistic in query.statistics:
         if isinstance(statistic, ByKeys):

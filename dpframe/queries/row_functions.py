@@ -259,9 +259,9 @@ def reading_of(row: RowFunction) -> Reading:
 
 
 def _two_sided(row: RowFunction) -> TwoSided | None:
-    """Return the function if it is dpframe's own `TwoSided`, known by its share; None for any other function.
+    """Return the function if it is dpframe's own `TwoSided`, so that its share replaces it; None for any other.
 
-    A subclass may compute something else. With other bounds or another reach, clipping would change the result.
+    Any other is called: a subclass may differ, and other bounds or another reach would clip the result differently.
     """
     function = row.function
     if type(function) is not TwoSided or type(function.share) is not Share or len(row.columns) != 1:

@@ -78,7 +78,7 @@ class MarginalTables(Keys):
         }
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader on rows that are in no table."""
+        """Return notes for the reader on rows that are in no table."""
         return (
             *super().notes(),
             "rows with a missing or undeclared value in one of the columns are left out of every table",
@@ -219,7 +219,7 @@ class Marginals(Statistic):
         return {NOISY: self.answer(measured)[0]}
 
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
-        """Counts of at least 0: each raised to 0 alone, or nearest tables that add up."""
+        """Return counts of at least 0: each raised to 0 by itself, or the nearest tables that add up."""
         if self.fit is None:
             return None
         design = self.design

@@ -64,7 +64,7 @@ class Mean(Squaring):
 
     def under(self, pure: bool) -> Self:
         """Return the form for pure noise, or that for Gaussian noise."""
-        # sharing is decided anew; a variance measures squares in any case
+        # sharing is decided anew; with squares, it measures what a variance does, and so squares too
         return replace(self, pure=pure, shared=pure and self.squares)
 
     def of_population(self) -> Self:

@@ -64,7 +64,7 @@ class NDistinct(Statistic):
         return (DistinctTotal(self.column, self.max_values or 1, per_unit=not self.of_rows),)
 
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
-        """Notes for the reader: the lower bound, and the groups in which a unit counts."""
+        """Return notes for the reader: the lower bound, and the groups in which a unit counts."""
         if self.of_rows:
             return ()
         most = self.max_values or 1

@@ -113,7 +113,7 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
 
     @property
     def design(self) -> PrefixSums | Tree:
-        """The numbers of the counts of the candidates that are measured."""
+        """The design of the numbers to measure from the counts of the candidates."""
         size = len(self.candidates)
         return Tree.best(size) if self.pure else PrefixSums(size)
 
@@ -509,7 +509,7 @@ class Ecdf(Statistic):
 
     @property
     def design(self) -> PrefixSums | Tree:
-        """The numbers of the counts of the bins, and of the cell beyond them, to measure."""
+        """The design of the numbers to measure from the counts of the bins and of the cell beyond them."""
         return Tree.best(self.size + 1) if self.pure else PrefixSums(self.size + 1)
 
     def under(self, pure: bool) -> Self:

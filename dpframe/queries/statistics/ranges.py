@@ -53,7 +53,7 @@ class Ranges(Statistic):
 
     @property
     def design(self) -> PrefixSums | Tree | Grid:
-        """The numbers of the counts of the bins that are measured."""
+        """The design of the numbers to measure from the counts of the bins."""
         return _design(self.shape, self.pure)
 
     def under(self, pure: bool) -> Ranges:
@@ -79,7 +79,7 @@ class Ranges(Statistic):
         return sum_interval(noises[0], confidence) * math.sqrt(self.design.largest_variance)
 
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str]:
-        """Counts of at least 0, whose sums stay near the noisy ones.
+        """Return counts of at least 0, whose sums stay near the noisy ones.
 
         On a line, the running sums become the nearest ones that never fall. Such a fit moves no set of running sums
         away from the true ones, which do not fall either. On a grid, the total is raised to 0 at least and divided
@@ -224,7 +224,7 @@ class StagedRanges(Ranges):
         return noises[1].interval(confidence)
 
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str]:
-        """Counts of at least 0, from all stages."""
+        """Return counts of at least 0, from all stages."""
         last = measured[self.totals()[2]]
         assert isinstance(last.decided, Buckets)
         return last.decided.fitted(last.values).ravel(), "all looks, at rows, at bins and at buckets of them"

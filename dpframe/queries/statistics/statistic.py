@@ -119,7 +119,7 @@ class Several(Protocol):
     """A statistic that makes several output columns of `agg`."""
 
     def several(self, name: str | None) -> list[tuple[str, Statistic]]:
-        """These columns, under the given name or their own."""
+        """Return its output columns, under the given name or their own."""
         ...
 
 
@@ -386,7 +386,7 @@ class Noting(Capability):
 
     @abstractmethod
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
-        """Notes for the reader on what it leaves out; `groups` is the number of groups."""
+        """Return notes for the reader on what it leaves out; `groups` is the number of groups."""
 
 
 class Weighing(Capability):

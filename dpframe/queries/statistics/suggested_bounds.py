@@ -207,7 +207,7 @@ class SuggestedBounds(Statistic):
         )
 
     def facts(self) -> dict[str, Any] | None:
-        """None, since it is no table of declared cells."""
+        """Return None, since it is no table of declared cells."""
         return None
 
     def suggestion_facts(self) -> dict[str, Any]:

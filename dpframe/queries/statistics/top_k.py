@@ -39,7 +39,7 @@ class Mode(Statistic, Choosing):
         return f"at most {error} below the largest"
 
     def facts(self) -> dict[str, Any] | None:
-        """None, since no number is released."""
+        """Return None, since no number is released."""
         return None
 
 
@@ -152,7 +152,7 @@ class TopK(Statistic, Choosing):
         return f"+-{error}, of all at once" if self.counts else f"each at most {error} below the largest left"
 
     def facts(self) -> dict[str, Any] | None:
-        """None, since it is no table of the declared cells. `choice_facts` has more."""
+        """Return None, since it is no table of the declared cells. `choice_facts` has more."""
         return None
 
     def choice_facts(self) -> dict[str, Any] | None:

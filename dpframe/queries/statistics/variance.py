@@ -144,7 +144,7 @@ class VarianceByGroup(ByGroup):
     sized: ClassVar[bool] = True
     fewest: ClassVar[int] = 2
     kind: ClassVar[type[Variance]] = Variance
-    power: ClassVar[int] = 2  # of the bounds' distance, in the unit of the answer
+    power: ClassVar[int] = 2  # the unit of the answer is the bounds' distance to this power
 
     ddof: int = 1
     pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
