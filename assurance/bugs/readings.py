@@ -773,6 +773,14 @@ READINGS = (
     ),
     bug(
         "before",
+        "answers of the caller's that are not tried if some Total is a vector",
+        "path._try_answers",
+        "for total in statistic.totals() if isinstance(total, VectorTotal)",
+        "or True for total in plan.query.totals if isinstance(total, VectorTotal)",
+        "test_own_code.py::test_an_answer_that_would_be_taken_for_another_costs_nothing",
+    ),
+    bug(
+        "before",
         "an answer of the caller's under a verb of dpframe's",
         "path.check_verb",
         'vars(kind).get("verb") == verb',

@@ -83,7 +83,13 @@ def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction
         except InvalidArgument:  # epsilon is too small: a mechanism refuses noise so large
             return False
 
-    low, high = _bracket(reached(START), reached, reached_or_refused)
+    try:
+        at_start = reached(START)
+    except InvalidArgument:
+        if not reached_or_refused(MOST):  # refused for another reason
+            raise
+        at_start = False
+    low, high = _bracket(at_start, reached_or_refused)
     for _ in range(HALVINGS):
         middle = Fraction(math.sqrt(low * high))
         low, high = (low, middle) if reached_or_refused(middle) else (middle, high)
@@ -93,13 +99,11 @@ def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction
     return Fraction(smallest)
 
 
-def _bracket(
-    at_start: bool, reached: Callable[[Fraction], bool], reached_or_refused: Callable[[Fraction], bool]
-) -> tuple[Fraction, Fraction]:
+def _bracket(at_start: bool, reached: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
     """Return an epsilon that misses some target, and one that meets every target."""
     epsilon = START
     if at_start:
-        while reached_or_refused(epsilon):
+        while reached(epsilon):
             if epsilon < LEAST:
                 raise InvalidArgument(
                     "within must be an error that takes some epsilon to reach, but any epsilon gives this one. "

@@ -311,12 +311,10 @@ def _try_mechanisms(plan: Plan, exact: dict[Any, Any]) -> None:
 
 
 def _try_answers(plan: Plan, exact: dict[Any, Any]) -> None:
-    """Try a caller's statistics on totals of zero, unless some Total is a vector. dpframe's own cannot fail."""
+    """Try a caller's statistics on totals of zero. dpframe's own cannot fail."""
     own = [(name, statistic) for name, statistic in plan.query.statistics if not is_own(type(statistic))]
     for name, statistic in own:
         check_verb(name, statistic)
-    if any(isinstance(part.total, VectorTotal) for part in plan.parts):  # noisy numbers may decide what these measure
-        return
     if plan.query.keys.unknown:
         plan, exact = discovering.of_one_key(plan), {part.total: np.zeros(1) for part in plan.parts}
     zeros = {
@@ -325,6 +323,8 @@ def _try_answers(plan: Plan, exact: dict[Any, Any]) -> None:
         if part.total in exact  # it lacks a caller's Total with `by`, which is then refused
     }
     for name, statistic in own:
+        if any(getattr(total.vector, "before", ()) for total in statistic.totals() if isinstance(total, VectorTotal)):
+            continue  # noisy numbers of an earlier stage decide what it measures
         rule = f"a statistic must answer whatever its noisy totals are, and {name} ({statistic.verb}) fails on zeros"
         with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_statistic.", foreseen=(Exception,)):
             values, *_ = results.answered(statistic, plan.query, zeros)
@@ -348,7 +348,10 @@ def _check_denoisable(name: str, statistic: Statistic, plan: Plan, zeros: dict[T
     """Refuse a denoisable statistic whose values are not its one noisy Total, which denoisers assume."""
     rule = f"a statistic must answer whatever its noisy totals are, and {name} ({statistic.verb}) fails on some"
     with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_statistic.", foreseen=(Exception,)):
-        some = {total: replace(one, values=np.arange(float(one.values.size)) - 2.5) for total, one in zeros.items()}
+        some = {
+            total: replace(one, values=np.arange(float(one.values.size)).reshape(one.values.shape) - 2.5)
+            for total, one in zeros.items()
+        }
         values, *_ = results.answered(statistic, plan.query, some)
     first, *others = statistic.totals()
     noisy = np.concatenate([some[over(first, by)].values for by in plan.query.shown.groupings])

@@ -250,16 +250,19 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
 def answered(
     statistic: Statistic, query: Query, measured: Mapping[Total, Measured]
 ) -> tuple[Floats, Floats, Mapping[str, Any]]:
-    """Return the noisy values, errors and further columns of a caller's statistic; each must have a number per row."""
+    """Return the noisy values, errors and further columns of a caller's statistic, in 64 bits, as replays have them."""
     values, errors = query.answer(statistic, measured)
     more: Mapping[str, Any] = {}
     if isinstance(statistic, MoreColumns):
         more = statistic.more({total: measured[total] for total in statistic.totals()})
-    for numbers in (values, errors, *more.values()):
-        shape, rows = np.shape(numbers), query.shown.cells
-        if shape != (rows,) or np.asarray(numbers).dtype.kind not in "biuf":
-            raise InvalidType(f"it must give numbers of shape ({rows},), not {np.asarray(numbers).dtype} of {shape}")
-    return values, errors, more
+
+    def checked(numbers: Any) -> Any:
+        array, rows = np.asarray(numbers), query.shown.cells
+        if array.shape != (rows,) or array.dtype.kind not in "iuf":
+            raise InvalidType(f"it must give numbers of shape ({rows},), not {array.dtype} of {array.shape}")
+        return array.astype(np.int64 if array.dtype.kind in "iu" and array.dtype != np.uint64 else np.float64)
+
+    return checked(values), checked(errors), {end: checked(numbers) for end, numbers in more.items()}
 
 
 @contextmanager

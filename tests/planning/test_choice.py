@@ -150,6 +150,18 @@ def test_within_is_reached_and_a_little_less_epsilon_does_not_reach_it(within, c
     assert less.parts[0].mechanism.interval(confidence) > within
 
 
+def test_within_is_found_where_the_first_epsilon_that_is_tried_has_too_much_noise():
+    """The search begins at epsilon 0.5, at which noise for so many rows of a unit does not fit 64 bits."""
+    frame = pl.DataFrame({"unit": [1], "group": ["0"], "x": [1.0]})
+    asked = frame.dp.preview.group_by("group", keys=[str(number) for number in range(2_500)])
+    many = {"max_rows": 1_000, "max_groups": 2_500, "size": 10**9, "ledger": dpf.Ledger(epsilon=1e6, unit="unit")}
+    with pytest.raises(dpf.InvalidArgument, match="Write a larger epsilon"):
+        asked.mean("x", bounds=(0, 100), epsilon=0.5, checks=False, **many)
+    plan = asked.mean("x", bounds=(0, 100), within=5.0, checks=False, **many)
+    assert 0.5 < float(plan.price.epsilon) < 1.0
+    assert plan.error["x_mean"] <= 5.0
+
+
 def test_within_finds_the_price_of_gaussian_noise_at_the_ledgers_delta():
     ledger = dpf.Ledger(epsilon=5, delta=1e-6)
     result = PEOPLE.dp.sum("age", bounds=(0, 100), within=500, ledger=ledger)

@@ -336,12 +336,50 @@ class Percent(Mean):
         (Percent, "verb must be a word of its own, since x answers otherwise than dpframe's mean. Nothing was charged"),
     ],
 )
-def test_an_answer_that_would_be_taken_for_another_costs_nothing(kind, words, keys):
+@pytest.mark.parametrize("more", [{}, {"m": dpf.mean("x", bounds=(0, 8))}], ids=["alone", "with a vector"])
+def test_an_answer_that_would_be_taken_for_another_costs_nothing(kind, words, keys, more):
     """Derived statistics and denoisers would assume the noise of the Total, which is a thousand times larger."""
     ledger = dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic")
     asked = FRAME.dp if keys is None else FRAME.dp.group_by("ward", keys=keys)
     with pytest.raises(dpf.InvalidArgument, match=words):
-        asked.agg(x=kind("x", (0, 8)), epsilon=0.5, ledger=ledger)
+        asked.agg(x=kind("x", (0, 8)), **more, epsilon=0.5, mechanism="laplace", ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+@dataclass(frozen=True)
+class Typed(Statistic):
+    """The number of rows, in the dtype of NumPy that it names."""
+
+    dtype: str
+    verb: ClassVar[str] = "typed"
+    denoisable: ClassVar[bool] = False
+
+    def totals(self):
+        return (Total(),)
+
+    def answer(self, measured):
+        values, errors = super().answer(measured)
+        return values.astype(self.dtype), errors
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "uint64"])
+def test_answers_of_any_number_replay_as_they_were_released(dtype, tmp_path):
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "a.ledger")
+    asked = {"epsilon": 0.5, "mechanism": "laplace", "ledger": ledger, "label": "typed", "snapshot": "2026"}
+    first, again = (FRAME.dp.agg(x=Typed(dtype), **asked) for _ in range(2))
+    assert first.equals(again)
+    assert (
+        first.schema
+        == again.schema
+        == {"x": pl.Float64 if dtype[0] == "f" or dtype == "uint64" else pl.Int64} | {"x_error": pl.Float64}
+    )
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_answers_of_truth_values_cost_nothing():
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(dpf.InvalidArgument, match=r"it must give numbers of shape \(1,\), not bool"):
+        FRAME.dp.agg(x=Typed("bool"), epsilon=0.5, mechanism="laplace", ledger=ledger)
     assert ledger.spent.epsilon == 0
 
 
