@@ -40,7 +40,7 @@ RESULTS = ROOT / "assurance" / "results.jsonl"
 LOGS = ROOT / "build" / "night"
 PAGE = ROOT / "docs" / "assurance" / "security.md"
 BEGIN, END = "<!-- night: python -m assurance.night --table -->\n", "<!-- end of night -->\n"
-CODE = (
+EVERY = (
     "dpframe",
     "assurance",
     "tests/covering.py",
@@ -50,8 +50,9 @@ CODE = (
     ":(exclude)assurance/night.py",
     f":(exclude){RESULTS.relative_to(ROOT).as_posix()}",
 )
-RUN_TESTS = ("slow_tests", "mutants")  # programs that run the tests, which are part of their code
-TESTS = ("tests", ":(exclude)tests/words.toml", ":(exclude)tests/project/test_night.py")
+CODE = (*EVERY, ":(exclude)assurance/bugs")
+RUN_TESTS = ("slow_tests", "mutants")  # programs that run the tests: these and the seeded bugs are part of their code
+TESTS = (*EVERY, "tests", ":(exclude)tests/words.toml", ":(exclude)tests/project/test_night.py")
 VERDICT = '{"objections":'  # start of the last line of a program
 PASSED, OBJECTED, LATE = "passed", "objected", "out of time"
 SAID = 200  # maximum characters of the last line of a program that objected
@@ -143,7 +144,7 @@ def _arguments() -> argparse.Namespace:
 
 def code(drill: Drill) -> str:
     """Return the commit that last changed the code of a drill; with a plus if there are uncommitted changes."""
-    of = (*CODE, *TESTS) if program(drill.full[0]) in RUN_TESTS else CODE
+    of = TESTS if program(drill.full[0]) in RUN_TESTS else CODE
     try:
         changes = _git("status", "--porcelain", "--", *of)
         commits = _git("log", "--format=%H", "--", *of).split()
