@@ -859,4 +859,12 @@ READINGS = (
         "pass",
         "test_contracts.py::test_broken_accountings_are_refused",
     ),
+    bug(
+        "ledger",
+        "a ledger that is entered again, and ended where it was entered first",
+        "Ledger.__exit__",
+        "del inside[len(inside) - 1 - inside[::-1].index(self)]",
+        "inside.remove(self)",
+        "ledger/test_ledger.py::test_a_ledger_that_is_entered_again_ends_where_it_was_entered_last",
+    ),
 )

@@ -155,6 +155,15 @@ def test_ambient_ledgers_nest():
         PEOPLE.dp.count(epsilon=0.1)
 
 
+def test_a_ledger_that_is_entered_again_ends_where_it_was_entered_last():
+    outer, inner = dpf.Ledger(epsilon=1), dpf.Ledger(epsilon=1)
+    with outer, inner:
+        with outer:
+            pass
+        PEOPLE.dp.count(epsilon=0.25)
+    assert (outer.spent.epsilon, inner.spent.epsilon) == (0.0, 0.25)
+
+
 def test_an_exception_ends_the_ambient_ledger():
     ledger = dpf.Ledger(epsilon=1)
     with pytest.raises(KeyError), ledger:
