@@ -867,4 +867,12 @@ READINGS = (
         "inside.remove(self)",
         "ledger/test_ledger.py::test_a_ledger_that_is_entered_again_ends_where_it_was_entered_last",
     ),
+    bug(
+        "accounting",
+        "the accounting of another ledger kept at the delta of that ledger",
+        "registry._brought",
+        "        return accounting_of(accounting.name, epsilon, delta)",
+        "        return accounting",
+        "accounting/test_accounting.py::test_the_accounting_of_another_ledger_is_read_at_the_delta_of_this_one",
+    ),
 )

@@ -349,6 +349,14 @@ def test_a_call_may_name_its_own_delta():
         accounting.parts(Price.of(1, 0, None), None, equal(1), pure=False)
 
 
+@pytest.mark.parametrize("name", ["gdp", "rdp"])
+@pytest.mark.parametrize("keys_delta", [0, 1e-4])
+def test_the_accounting_of_another_ledger_is_read_at_the_delta_of_this_one(name, keys_delta):
+    other = Ledger(epsilon=9, delta=1e-3, accounting=name, keys_delta=keys_delta)
+    own = Ledger(epsilon=2, delta=1e-6, accounting=other.accounting).accounting
+    assert own == {"gdp": GaussianDP(DELTA), "rdp": RenyiDP(Fraction(2), DELTA)}[name]
+
+
 def test_a_callers_pure_noise_is_told_by_what_it_costs():
     """Together, two Laplace releases that each fit their part's (epsilon, delta) exceed the epsilon of the call."""
     accounting = GaussianDP(DELTA)
