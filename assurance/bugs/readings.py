@@ -875,4 +875,12 @@ READINGS = (
         "        return accounting",
         "accounting/test_accounting.py::test_the_accounting_of_another_ledger_is_read_at_the_delta_of_this_one",
     ),
+    bug(
+        "accounting",
+        "theorems on equal releases applied where only the first two are equal",
+        "_of_equal",
+        "any(noise != first for noise in noises)",
+        "any(noise != first for noise in noises[:2])",
+        "accounting/test_compositions.py::test_theorems_on_equal_releases_are_not_applied_where_only_the_first_are_equal",
+    ),
 )

@@ -125,6 +125,12 @@ def test_one_release_is_itself():
     assert dpf.optimal_composition(0.7, 1e-9, 1, total_delta=1e-9) == PrivacyLoss(0.7, 1e-9)
 
 
+def test_theorems_on_equal_releases_are_not_applied_where_only_the_first_are_equal():
+    small, large = (Laplace.calibrate(sensitivity=1, epsilon=epsilon) for epsilon in (0.1, 2))
+    for row in dpf.compare_accounting([small, small, large], delta=DELTA).rows[1:3]:
+        assert (row.epsilon, row.note) == (None, "for equal releases alone")
+
+
 # Curves in double precision
 
 
