@@ -81,6 +81,11 @@ def test_what_fits_is_what_is_taken(name):
         spend(ledger, 0.3)
 
 
+def test_what_fits_is_counted_in_calls_like_the_last():
+    assert "fits 7 more calls like the last (epsilon 0.25)" in repr(spend(dpf.Ledger(epsilon=3), 0.5, 0.5, 0.25))
+    assert "fits 1 more call like the last (epsilon 1)" in repr(spend(dpf.Ledger(epsilon=3), 0.5, 0.25, 1))
+
+
 def test_many_calls_are_counted_up_to_a_million():
     ledger = dpf.Ledger(epsilon=1)
     assert ledger.affords(PEOPLE.dp.preview.count(epsilon=1e-9, ledger=ledger)) == 1_000_000
