@@ -891,4 +891,12 @@ READINGS = (
         "(entry for entry in self.summary.latest if",
         "ledger/test_one_view.py::test_what_fits_is_counted_in_calls_like_the_last",
     ),
+    bug(
+        "reports",
+        "the first charges of many listed as the last ones",
+        "spending._charges",
+        "for row in rows[-MOST_ROWS:]]",
+        "for row in rows[:MOST_ROWS]]",
+        "ledger/test_one_view.py::test_a_page_of_many_charges_lists_the_last_ones",
+    ),
 )

@@ -152,6 +152,17 @@ def test_percent_are_drawn_where_epsilons_do_not_add_up():
     assert chart["layer"][0]["encoding"]["y"]["title"] == "percent of the budget"
 
 
+def test_a_page_of_many_charges_lists_the_last_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpframe.ledger.spending.MOST_ROWS", 2)
+    ledger = dpf.Ledger(epsilon=1)
+    for label in ("first", "second", "third"):
+        PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label=label)
+    ledger.report(tmp_path / "spent.html", charts=False)
+    page = (tmp_path / "spent.html").read_text(encoding="utf-8")
+    assert "The last 2 of 3; ledger.to_frame() has all." in page
+    assert [label for label in ("first", "second", "third") if f"<td>{label}</td>" in page] == ["second", "third"]
+
+
 def test_a_cost_above_the_typed_epsilon_is_explained(tmp_path):
     """Pure noise costs more epsilon in a ledger that adds mu^2: the plan and the page give the reason."""
     ledger = dpf.Ledger(epsilon=9, delta=1e-6)
