@@ -899,4 +899,12 @@ READINGS = (
         "for row in rows[:MOST_ROWS]]",
         "ledger/test_one_view.py::test_a_page_of_many_charges_lists_the_last_ones",
     ),
+    bug(
+        "accounting",
+        "a caller's noise at the delta of the ledger where the call has its own",
+        "protocol.gaussian_loss",
+        "typed_down(price.delta or delta)",
+        "typed_down(delta or price.delta)",
+        "accounting/test_accounting.py::test_what_a_callable_calibrates_to_is_read_at_the_delta_of_the_call",
+    ),
 )

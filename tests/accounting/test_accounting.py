@@ -349,6 +349,11 @@ def test_a_call_may_name_its_own_delta():
         accounting.parts(Price.of(1, 0, None), None, equal(1), pure=False)
 
 
+def test_what_a_callable_calibrates_to_is_read_at_the_delta_of_the_call():
+    own = GaussianDP(DELTA).parts(Price.of(1, 1e-3, None), None, equal(1), pure=False)[0].loss
+    assert (own.epsilon, own.delta) == (pytest.approx(1.0, rel=1e-8), pytest.approx(1e-3, rel=1e-12))
+
+
 @pytest.mark.parametrize("name", ["gdp", "rdp"])
 @pytest.mark.parametrize("keys_delta", [0, 1e-4])
 def test_the_accounting_of_another_ledger_is_read_at_the_delta_of_this_one(name, keys_delta):
