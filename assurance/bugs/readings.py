@@ -907,4 +907,12 @@ READINGS = (
         "typed_down(delta or price.delta)",
         "accounting/test_accounting.py::test_what_a_callable_calibrates_to_is_read_at_the_delta_of_the_call",
     ),
+    bug(
+        "ledger",
+        "the end of a secret of an address that begins like another",
+        "Address.without_secrets",
+        "key=len, reverse=True):",
+        "key=len):",
+        "ledger/test_locks.py::test_117_a_secret_that_begins_like_another_is_hidden_whole",
+    ),
 )

@@ -698,3 +698,8 @@ def test_117_a_password_is_never_shown(url):
     error = Exception('connection to server failed: password "hush" is wrong')
     if "password" in url or ":hush" in url:
         assert "hush" not in str(database.refusal(error, address, wait=1))
+
+
+def test_117_a_secret_that_begins_like_another_is_hidden_whole():
+    address = Address.of("postgresql+psycopg://analyst:hush@host/name?sslpassword=hush-of-the-key")
+    assert address.without_secrets("no hush-of-the-key and no hush") == "no *** and no ***"
