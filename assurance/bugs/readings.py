@@ -915,4 +915,12 @@ READINGS = (
         "key=len):",
         "ledger/test_locks.py::test_117_a_secret_that_begins_like_another_is_hidden_whole",
     ),
+    bug(
+        "jobs",
+        "the end of a value of the environment that begins like another",
+        "Variables.hidden",
+        "for value in sorted(secrets, key=len, reverse=True)",
+        "for value in secrets",
+        "jobs/test_job_file.py::test_a_secret_that_begins_like_another_is_hidden_whole",
+    ),
 )

@@ -179,6 +179,12 @@ def test_the_environment_fills_in_what_is_not_said_and_is_hidden(tmp_path):
     assert short.variables.hidden("it is written") == "${PW} is written"
 
 
+def test_a_secret_that_begins_like_another_is_hidden_whole(tmp_path):
+    text = TEXT.replace('path = "clinic.ledger"', 'url = "postgresql://${NAME}:${PW}@host/db"')
+    job = read(tmp_path, text, NAME="clinic", PW="clinic-s3cret")
+    assert job.variables.hidden("no clinic-s3cret of clinic") == "no ${PW} of ${NAME}"
+
+
 @pytest.mark.parametrize("ends", ["", "'", '"', "\\"])
 def test_214_what_the_environment_filled_in_is_hidden_where_an_error_cuts_it(tmp_path, ends):
     secret = f"postgresql+psycopg://me:s3cret{ends}-of-the-clinic@host.example.org/wards-and-weeks"
