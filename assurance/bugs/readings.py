@@ -923,4 +923,12 @@ READINGS = (
         "for value in secrets",
         "jobs/test_job_file.py::test_a_secret_that_begins_like_another_is_hidden_whole",
     ),
+    bug(
+        "jobs",
+        "ids of the second column of a unit read as floats",
+        "job_file._with_ids",
+        "for name in job.ledger.unit.columns:",
+        "for name in job.ledger.unit.columns[:1]:",
+        "jobs/test_job_file.py::test_no_column_of_a_unit_is_read_as_floats",
+    ),
 )

@@ -333,3 +333,11 @@ def test_ids_are_not_read_as_floats(tmp_path):
         dpf.InvalidArgument, match="the type of column 'patient' must keep each value of the unit apart"
     ):
         read(tmp_path, text)
+
+
+def test_no_column_of_a_unit_is_read_as_floats(tmp_path):
+    columns = 'path = "stays.csv"\ncolumns = {household = "integer", member = "integer", ward = "string"}'
+    text = TEXT.replace('path = "stays.parquet"', columns).replace('"patient"', '["household", "member"]')
+    assert read(tmp_path, text).scan.columns == {"household": "id", "member": "id", "ward": "string"}
+    with pytest.raises(dpf.InvalidArgument, match="the type of column 'member' must keep each value of the unit apart"):
+        read(tmp_path, text.replace('member = "integer"', 'member = "number"'))
