@@ -931,4 +931,12 @@ READINGS = (
         "for name in job.ledger.unit.columns[:1]:",
         "jobs/test_job_file.py::test_no_column_of_a_unit_is_read_as_floats",
     ),
+    bug(
+        "jobs",
+        "the last line of an audit trail taken for the one of the newest entry",
+        "Trail._newest",
+        "return max(places, default=None)",
+        "return places[-1] if places else None",
+        "jobs/test_jobs.py::test_153_the_newest_entry_is_held_wherever_its_line_stands",
+    ),
 )

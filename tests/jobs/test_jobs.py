@@ -266,6 +266,19 @@ def test_153_a_charge_of_a_release_that_failed_is_held_too(folder, monkeypatch):
     assert lines(folder)[-1]["last"] is None  # a ledger that is refused names no entry
 
 
+def test_153_the_newest_entry_is_held_wherever_its_line_stands(folder):
+    """Of two runs at once, the one that charged last may end first."""
+    run(job(folder))
+    kept = put_back(folder)
+    running.run(job(folder, "w2"))
+    trail = folder / "audit.jsonl"
+    made, first, second = trail.read_text(encoding="utf-8").splitlines()
+    trail.write_text("\n".join([made, second, first, ""]), encoding="utf-8")
+    put_back(folder, kept)
+    with pytest.raises(dpf.LedgerError, match="does not hold entry 8"):
+        running.run(job(folder, "w3"))
+
+
 def test_173_a_line_that_is_cut_takes_no_other_with_it(folder):
     """A full disk or a kill may cut a line; the next line must still be found, with the entries that it names."""
     run(job(folder))
