@@ -939,4 +939,12 @@ READINGS = (
         "return places[-1] if places else None",
         "jobs/test_jobs.py::test_153_the_newest_entry_is_held_wherever_its_line_stands",
     ),
+    bug(
+        "jobs",
+        "a preview without a ledger that leaves out the checks of its job",
+        "running._ledger",
+        "return False, Ledger(**job.ledger.terms, unit=job.ledger.unit, checks=job.checks)",
+        "return False, Ledger(**job.ledger.terms, unit=job.ledger.unit)",
+        "jobs/test_jobs.py::test_the_checks_of_a_job_are_planned_with_its_ledger_and_without",
+    ),
 )

@@ -114,6 +114,17 @@ def test_the_foreseen_rest_is_the_rest(amounts, folder):
     assert again.foresight.left == whole.foresight.left
 
 
+@pytest.mark.parametrize("checks", ["false", "0.25"])
+def test_the_checks_of_a_job_are_planned_with_its_ledger_and_without(checks, folder):
+    text = TEXT.replace("audit =", f"checks = {checks}\naudit =")
+    fresh = planned(job(folder, text=text), charge=False)
+    run(job(folder))
+    again = planned(job(folder, "w2", text), charge=False)
+    usual = planned(job(folder, "w2", TEXT), charge=False)
+    for label, plan in fresh.plans.items():
+        assert str(plan) == str(again.plans[label]) != str(usual.plans[label])
+
+
 def test_a_preview_reads_no_row_and_makes_no_file(folder, monkeypatch):
     monkeypatch.setattr("dpframe.release.path.measure", lambda *_: pytest.fail("rows were read"))
     before = sorted(folder.iterdir())
