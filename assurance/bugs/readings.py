@@ -947,4 +947,12 @@ READINGS = (
         "return False, Ledger(**job.ledger.terms, unit=job.ledger.unit)",
         "jobs/test_jobs.py::test_the_checks_of_a_job_are_planned_with_its_ledger_and_without",
     ),
+    bug(
+        "ledger",
+        "the ledgers of two schemas of a database taken for one",
+        "address.PLACE",
+        ', "options")',
+        ")",
+        "ledger/test_locks.py::test_a_schema_of_a_database_is_a_place_of_its_own",
+    ),
 )

@@ -703,3 +703,10 @@ def test_117_a_password_is_never_shown(url):
 def test_117_a_secret_that_begins_like_another_is_hidden_whole():
     address = Address.of("postgresql+psycopg://analyst:hush@host/name?sslpassword=hush-of-the-key")
     assert address.without_secrets("no hush-of-the-key and no hush") == "no *** and no ***"
+
+
+def test_a_schema_of_a_database_is_a_place_of_its_own():
+    """Otherwise a process that saw the ledger of one schema would refuse that of another."""
+    url = "postgresql+psycopg://host/name?options=-csearch_path%3D"
+    assert Address.of(f"{url}wards").place != Address.of(f"{url}labs").place
+    assert Address.of(f"{url}wards").place == Address.of(f"{url}wards&password=hush&connect_timeout=5").place
