@@ -678,6 +678,12 @@ def test_91_a_sensitivity_is_made_of_python_integers(kind):
     assert {type(one) for one in (*other.reach, other.cells, other.rows, other.groups)} == {int}
 
 
+@pytest.mark.parametrize("typed", [Fraction(1, 3), Decimal("0.3"), Fraction(10**30 + 1, 10**30)])
+def test_a_sensitivity_between_two_floats_is_the_larger_one(typed):
+    for held in (dpf.Gaussian(typed, 3.0).sensitivity, exact.length("scale", typed)):
+        assert math.nextafter(held, 0.0) < typed <= Fraction(held)
+
+
 def test_91_a_sensitivity_of_numpy_integers_does_not_wrap():
     many = np.int64(2**62)
     found = dpf.Sensitivity((0, many), cells=1, rows=many, groups=1, weighted=True, replace=False, grid=1.0)

@@ -955,4 +955,12 @@ READINGS = (
         ")",
         "ledger/test_locks.py::test_a_schema_of_a_database_is_a_place_of_its_own",
     ),
+    bug(
+        "exact",
+        "a sensitivity rounded to the nearest float",
+        "exact.length",
+        "    return int(number) if is_whole(value) else up(number)",
+        "    return int(number) if is_whole(value) else nearest(number)",
+        "test_exact.py::test_a_sensitivity_between_two_floats_is_the_larger_one",
+    ),
 )
