@@ -963,4 +963,12 @@ READINGS = (
         "    return int(number) if is_whole(value) else nearest(number)",
         "test_exact.py::test_a_sensitivity_between_two_floats_is_the_larger_one",
     ),
+    bug(
+        "suggestions",
+        "bounds suggested from a grid by the places of its rows, whatever their order",
+        "written_frame.suggested",
+        "frame, shape = build.reordered(frame, places), foreign.shape(facts)",
+        "shape = foreign.shape(facts)",
+        "queries/test_contributions.py::test_a_grid_in_another_order_suggests_the_same",
+    ),
 )

@@ -336,6 +336,14 @@ def test_what_is_suggested_is_read_off_the_noisy_numbers_whatever_is_done_to_the
     assert found[0][1].equals(found[1][1])
 
 
+def test_a_grid_in_another_order_suggests_the_same():
+    pytest.importorskip("pandas")
+    ledger = dpf.Ledger(epsilon=1, unit="person")
+    grid = PANEL.to_pandas().dp.contributions(epsilon=1, by="year", keys=YEARS, ledger=ledger)
+    found = grid.sort_values("count_noisy").dp.suggest(epsilon=1)
+    assert found.equals(grid.dp.suggest(epsilon=1))
+
+
 def test_adjusted_counts_without_the_noisy_ones_suggest_nothing():
     """Cells cut at 0 add up to hundreds of units that do not exist, so no interval would hold."""
     for asked in ({"denoise": "nonnegative"}, {}):
