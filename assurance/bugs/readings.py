@@ -971,4 +971,12 @@ READINGS = (
         "shape = foreign.shape(facts)",
         "queries/test_contributions.py::test_a_grid_in_another_order_suggests_the_same",
     ),
+    bug(
+        "ledger",
+        "True taken for a bound of 1 where a unit with 1 was read before",
+        "reading._unit",
+        "@lru_cache(maxsize=64, typed=True)",
+        "@lru_cache(maxsize=64)",
+        "ledger/test_damaged.py::test_19_a_bound_that_only_equals_a_whole_number_is_no_unit",
+    ),
 )

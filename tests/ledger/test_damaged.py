@@ -293,6 +293,15 @@ def test_19_a_bottomless_text_is_no_facts():
         reading.facts_of("[" * 10**6)
 
 
+@pytest.mark.parametrize("bound", [True, 1.0])
+def test_19_a_bound_that_only_equals_a_whole_number_is_no_unit(bound):
+    """Units that were read are kept, and True is equal to 1."""
+    facts = dpf.PrivacyUnit("patient", max_rows=1).facts()
+    assert reading.unit(facts).max_rows == 1
+    with pytest.raises(ValueError, match="no unit"):
+        reading.unit({**facts, "max_rows": bound})
+
+
 def test_19_a_head_that_may_not_be_read_is_not_to_be_removed(sound, tmp_path, monkeypatch):
     """The head may be intact, so the message must not advise to remove it."""
     damaged = copied(sound[0], tmp_path / "damaged")
