@@ -979,4 +979,12 @@ READINGS = (
         "@lru_cache(maxsize=64)",
         "ledger/test_damaged.py::test_19_a_bound_that_only_equals_a_whole_number_is_no_unit",
     ),
+    bug(
+        "ledger",
+        "a stored answer listed with an earlier charge that had none",
+        "statement.answers_of",
+        'for number, entry in entries if entry.kind == "charge"',
+        'for number, entry in entries[::-1] if entry.kind == "charge"',
+        "ledger/test_spending.py::test_an_answer_is_listed_with_the_charge_that_it_was_made_for",
+    ),
 )

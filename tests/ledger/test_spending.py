@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.release import results
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
 
@@ -34,6 +35,18 @@ def test_answers_are_listed(ledger):
     assert ledger.to_frame().filter(pl.col("entry").is_in(found["entry"].to_list()))["kind"].unique().to_list() == [
         "charge"
     ]
+
+
+def test_an_answer_is_listed_with_the_charge_that_it_was_made_for(tmp_path, monkeypatch):
+    ledger = dpf.Ledger(epsilon=3, path=tmp_path / "clinic.ledger")
+    asked = {"epsilon": 0.5, "label": "patients", "snapshot": "2026-05", "ledger": ledger}
+    with monkeypatch.context() as patch:
+        patch.setattr("dpframe.release.path.measure", lambda *_: results.looked(lambda: None))
+        with pytest.raises(dpf.ReleaseFailed):
+            PEOPLE.dp.count(**asked)
+    PEOPLE.dp.count(**asked)
+    assert ledger.to_frame()["entry"].to_list() == [1, 2]
+    assert ledger.answers().select("entry", "stored").rows() == [(2, 3)]
 
 
 def test_a_ledger_in_memory_stores_none():
