@@ -987,4 +987,12 @@ READINGS = (
         'for number, entry in entries[::-1] if entry.kind == "charge"',
         "ledger/test_spending.py::test_an_answer_is_listed_with_the_charge_that_it_was_made_for",
     ),
+    bug(
+        "accounting",
+        "releases of a workload counted by how many different ones they are",
+        "comparison._in_words",
+        "rest = sum(list(counts.values())[3:])",
+        "rest = len(list(counts.values())[3:])",
+        "accounting/test_compositions.py::test_a_workload_says_how_many_releases_it_does_not_name",
+    ),
 )

@@ -131,6 +131,13 @@ def test_theorems_on_equal_releases_are_not_applied_where_only_the_first_are_equ
         assert (row.epsilon, row.note) == (None, "for equal releases alone")
 
 
+def test_a_workload_says_how_many_releases_it_does_not_name():
+    noises = [Laplace.calibrate(sensitivity=1, epsilon=epsilon) for epsilon in (0.1, 0.2, 0.3, 0.4, 0.4)]
+    workload = dpf.compare_accounting(noises, delta=DELTA).workload
+    assert workload.count("1 x ") == 3
+    assert workload.endswith("; 2 more")
+
+
 # Curves in double precision
 
 
