@@ -995,4 +995,12 @@ READINGS = (
         "rest = len(list(counts.values())[3:])",
         "accounting/test_compositions.py::test_a_workload_says_how_many_releases_it_does_not_name",
     ),
+    bug(
+        "jobs",
+        "the snapshot of the job for a release that has its own",
+        "job_file.question_of",
+        'snapshot = named.maybe_text("snapshot") or snapshot',
+        'snapshot = snapshot or named.maybe_text("snapshot")',
+        "jobs/test_job_file.py::test_the_snapshot_of_a_release_goes_before_that_of_its_job",
+    ),
 )

@@ -78,6 +78,11 @@ def test_a_file_is_read_as_it_is_written(tmp_path):
     assert (output.label, output.path, output.format) == ("wards", tmp_path / "out" / "wards.md", "markdown")
 
 
+def test_the_snapshot_of_a_release_goes_before_that_of_its_job(tmp_path):
+    text = TEXT.replace('label = "weeks"', 'label = "weeks"\nsnapshot = "w0"')
+    assert [question.snapshot for question in read(tmp_path, text).questions] == ["w1", "w0"]
+
+
 def test_hours_are_times_of_toml(tmp_path):
     """They have no offset, so they are in the time zone of the column."""
     text = TEXT.replace(
