@@ -1003,4 +1003,12 @@ READINGS = (
         'snapshot = snapshot or named.maybe_text("snapshot")',
         "jobs/test_job_file.py::test_the_snapshot_of_a_release_goes_before_that_of_its_job",
     ),
+    bug(
+        "ledger",
+        "what was spent, rounded to the nearest digit that adds up",
+        "statement._adding_up",
+        ".quantize(step, ROUND_CEILING)",
+        ".quantize(step)",
+        "ledger/test_one_view.py::test_what_was_spent_is_rounded_up_where_six_digits_do_not_add_up",
+    ),
 )

@@ -68,6 +68,11 @@ def test_what_is_spent_and_what_remains_add_up(name, epsilons):
         assert ledger.remaining.epsilon * 0.999 <= alike[1] <= ledger.remaining.epsilon * (1 + 1e-6)
 
 
+def test_what_was_spent_is_rounded_up_where_six_digits_do_not_add_up():
+    said = dict(spend(dpf.Ledger(epsilon=3), 0.1234123)._statement().facts())
+    assert (said["spent"], said["remaining"]) == ("epsilon 0.12342 of epsilon 3", "epsilon 2.87658")
+
+
 @pytest.mark.parametrize("name", LEDGERS)
 def test_what_fits_is_what_is_taken(name):
     ledger = spend(dpf.Ledger(**LEDGERS[name]), 0.5)
