@@ -24,7 +24,14 @@ from dpframe.accessor.released_frame import VERBS
 
 PACKAGE = File(dpf.__file__).parent
 CHARGES = {"take", "begun", "charge"}  # functions that charge a ledger
-CANNOT = {"engines", "noise", "mechanisms", "queries", "denoise", "accounting", "planning", "ledger", "frames"}
+# folders without a charge of a caller's ledger
+CANNOT = {"engines", "noise", "mechanisms", "queries", "denoise"} | {
+    "accounting",
+    "planning",
+    "ledger",
+    "frames",
+    "testing",
+}
 
 NAMES = list("abcdefghij")
 WEEKS = ["W1", "W2", "W3"]
