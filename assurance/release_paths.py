@@ -24,8 +24,12 @@ from dpframe.accessor.released_frame import VERBS
 
 PACKAGE = File(dpf.__file__).parent
 CHARGES = {"take", "begun", "charge"}  # functions that charge a ledger
-# folders without a charge of a caller's ledger
-CANNOT = {"engines", "noise", "mechanisms", "queries", "denoise"} | {
+CANNOT = {  # folders without a charge of a caller's ledger
+    "engines",
+    "noise",
+    "mechanisms",
+    "queries",
+    "denoise",
     "accounting",
     "planning",
     "ledger",
