@@ -287,4 +287,12 @@ CHECKS = (
         "if False:",
         "release/test_checks.py::test_the_epsilon_that_is_named_has_so_much_less_noise_also_where_it_is_gaussian",
     ),
+    bug(
+        "checks",
+        "checks that take a part of mu, where the other noise takes one of epsilon and delta",
+        "check_pricing.planned_checks",
+        "if by_loss or part.mu is None:",
+        "if part.mu is None:",
+        "test_checks.py::test_checks_beside_noise_of_the_callers_keep_their_part_of_epsilon_and_delta",
+    ),
 )

@@ -103,6 +103,15 @@ def test_any_noise_of_the_answers_goes_with_checks(mechanism):
         assert composed_epsilon(tuple(drawn), 0.1) <= 1 + 1e-6
 
 
+def test_checks_beside_noise_of_the_callers_keep_their_part_of_epsilon_and_delta():
+    """The cost of such a call is a sum of pairs; a part of mu^2 would cost more than its share of the pair."""
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, accounting="basic")
+    asked = {"mechanism": cubic, "checks": 0.2, "epsilon": 1, "delta": 1e-6}
+    answer, checks = incomes().dp.preview.sum("income", bounds=(0, 20_000), ledger=ledger, **asked).drawn
+    assert answer.delta(0.8) <= 0.8e-6
+    assert checks.delta(0.2) <= 0.2e-6
+
+
 def test_shares_are_covered():
     """At least 94.5% of intervals from 20,000 seeded draws must hold the true share; the promise is 95%."""
     plan = incomes().dp.preview.mean("income", bounds=(0, 20_000), epsilon=1)
