@@ -295,4 +295,12 @@ CHECKS = (
         "if part.mu is None:",
         "test_checks.py::test_checks_beside_noise_of_the_callers_keep_their_part_of_epsilon_and_delta",
     ),
+    bug(
+        "checks",
+        "noise of the caller's that leaves nothing of the cost to checks",
+        "price.priced",
+        "_tightened_where_possible(every, accounting.charge(price, limit, every))",
+        "(*_tightened_where_possible(noises, accounting.charge(price, limit, every)), *every[len(noises) :])",
+        "test_checks.py::test_noise_of_the_callers_for_several_numbers_leaves_the_checks_their_part",
+    ),
 )

@@ -112,6 +112,22 @@ def test_checks_beside_noise_of_the_callers_keep_their_part_of_epsilon_and_delta
     assert checks.delta(0.2) <= 0.2e-6
 
 
+def test_noise_of_the_callers_for_several_numbers_leaves_the_checks_their_part():
+    """All of it is divided by one factor, so that answers and checks together cost what was offered."""
+    from dpframe.mechanisms import gaussian_curve
+
+    def calibration(sensitivity, loss):
+        asked = {"epsilon": loss.epsilon, "delta": loss.delta, "grid": sensitivity.grid}
+        return dpf.Gaussian.calibrate(sensitivity=sensitivity.norm(2), **asked)
+
+    asked = {"mechanism": calibration, "checks": 0.2, "epsilon": 1, "delta": 1e-6}
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, accounting="basic")
+    plan = incomes().dp.preview.mean("income", bounds=(0, 20_000), ledger=ledger, **asked)
+    assert len(plan.drawn) == 3
+    most, whole = gaussian_curve.largest_mu(1.0, 1e-6), math.sqrt(sum(noise.mu_squared for noise in plan.drawn))
+    assert most * (1 - 1e-6) < whole <= most * (1 + 1e-9)
+
+
 def test_shares_are_covered():
     """At least 94.5% of intervals from 20,000 seeded draws must hold the true share; the promise is 95%."""
     plan = incomes().dp.preview.mean("income", bounds=(0, 20_000), epsilon=1)
