@@ -78,4 +78,12 @@ SENSITIVITY = (
         "(lower, upper)",
         ATTAINED,
     ),
+    bug(
+        "sensitivity",
+        "noises of two norms for one weight of a unit",
+        "price.noises_of",
+        "if len({noise.norm for noise in noises}) > 1:",
+        "if False:",
+        "test_choice.py::test_noises_of_the_callers_of_several_shapes_are_refused",
+    ),
 )

@@ -113,6 +113,21 @@ def test_auto_shares_one_shape_among_the_statistics_of_a_call():
     assert len({part.mechanism.p for part in plan.parts}) == 1
 
 
+@pytest.mark.parametrize("shapes", [(1, 2, 1), (2, 1, 2), (1, 1, 2), (2, 2, 1)], ids=str)
+def test_noises_of_the_callers_of_several_shapes_are_refused(shapes):
+    """A unit has one weight for all numbers of a call, which bounds what it adds in one norm."""
+    left = iter(shapes)
+
+    def calibration(sensitivity, loss):
+        p = next(left)
+        asked = {"sensitivity": sensitivity.norm(p), "epsilon": loss.epsilon, "grid": sensitivity.grid}
+        return dpf.Laplace.calibrate(**asked) if p == 1 else dpf.Gaussian.calibrate(**asked, delta=loss.delta)
+
+    asked = {"n": dpf.count(), "a": dpf.count("age"), "w": dpf.count("ward"), "mechanism": calibration}
+    with pytest.raises(dpf.InvalidArgument, match="mechanism must have one shape p for all statistics of a call"):
+        PEOPLE.dp.preview.agg(**asked, epsilon=1, delta=1e-6, checks=False, ledger=basic())
+
+
 def test_the_provenance_says_why():
     result = PEOPLE.dp.count(epsilon=1, delta=1e-6, mechanism="auto", ledger=basic())
     facts = result.dp.provenance
