@@ -197,4 +197,12 @@ CALIBRATION = (
         "if cost.epsilon > 2 * most and part > LEAST_PART",
         "test_together.py::test_pure_and_gaussian_noise_together_cost_what_was_typed",
     ),
+    bug(
+        "calibration",
+        "noise that needs a delta charged as pure, since its shape is that of Laplace",
+        "auto.choose",
+        "_keeps(noise, part.epsilon) for noise, part in zip(ranked[0][2], parts, strict=True)",
+        "noise.pure_epsilon is not None for noise in ranked[0][2]",
+        "test_choice.py::test_auto_of_the_shape_of_laplace_costs_the_delta_by_which_its_noise_is_smaller",
+    ),
 )

@@ -70,6 +70,15 @@ def test_auto_is_another_shape_where_delta_is_large():
     assert part.mechanism.delta(0.1) <= 0.1
 
 
+def test_auto_of_the_shape_of_laplace_costs_the_delta_by_which_its_noise_is_smaller():
+    asked = {"epsilon": 3, "delta": 0.05, "mechanism": "auto", "checks": False}
+    plan = PEOPLE.dp.preview.sum("age", bounds=(0, 1), **asked, ledger=basic())
+    (noise,) = plan.noises
+    assert noise.name == "rounded generalized Gaussian, p = 1"
+    assert noise.pure_epsilon > 3
+    assert plan.cost == dpf.PrivacyLoss(3.0, 0.05)
+
+
 def test_below_a_300th_of_epsilon_no_other_shape_gains_four_percent():
     for epsilon in (1e-4, 0.01, 0.5, 2.0):
         steps, delta = 2**20, epsilon / 300
