@@ -86,4 +86,12 @@ SENSITIVITY = (
         "if False:",
         "test_choice.py::test_noises_of_the_callers_of_several_shapes_are_refused",
     ),
+    bug(
+        "sensitivity",
+        "noise that is proven for one cell used on the numbers of one group",
+        "Sensitivity.swayed",
+        "        if self.vector is not None:\n            return self.cells\n",
+        "",
+        "test_choice.py::test_every_number_of_a_vector_is_a_cell_that_a_row_may_change",
+    ),
 )

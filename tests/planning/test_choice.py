@@ -79,6 +79,14 @@ def test_auto_of_the_shape_of_laplace_costs_the_delta_by_which_its_noise_is_smal
     assert plan.cost == dpf.PrivacyLoss(3.0, 0.05)
 
 
+def test_every_number_of_a_vector_is_a_cell_that_a_row_may_change():
+    asked = {"value": "A", "epsilon": 1, "delta": 0.5, "checks": False, "ledger": basic()}
+    plan = PEOPLE.dp.preview.proportion("ward", **asked, mechanism="auto")
+    assert "one unit may change 2 cells" in plan.choice.why
+    with pytest.raises(dpf.InvalidArgument, match="mechanism must cover the 2 cells that one unit may change here"):
+        PEOPLE.dp.preview.proportion("ward", **asked, mechanism=dpf.generalized_gaussian(p=1))
+
+
 def test_below_a_300th_of_epsilon_no_other_shape_gains_four_percent():
     for epsilon in (1e-4, 0.01, 0.5, 2.0):
         steps, delta = 2**20, epsilon / 300
