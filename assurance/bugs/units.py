@@ -216,4 +216,12 @@ UNITS = (
         "seen.setdefault(str(value), len(seen))",
         "test_totals.py::test_unit_ids_of_different_types_are_different_units",
     ),
+    bug(
+        "units",
+        "plans released together of which only the first and the last protect the same",
+        "together._check_units",
+        "for name, plan in others:",
+        "for name, plan in others[-1:]:",
+        "test_together.py::test_plans_that_protect_different_units_are_refused",
+    ),
 )

@@ -414,6 +414,9 @@ def test_plans_that_protect_different_units_are_refused():
     plans = {"n": PREVIEW.count(ledger=every), "m": PREVIEW.count(unit=replaced, ledger=every)}
     with pytest.raises(dpf.InvalidArgument, match="plans must protect the same unit, but 'n' protects"):
         dpf.plan_together(plans, epsilon=1, ledger=every)
+    between = {**plans, "k": PREVIEW.count("age", ledger=every)}  # the first and the last protect the same
+    with pytest.raises(dpf.InvalidArgument, match=r"plans must protect the same unit.* and 'm' \("):
+        dpf.plan_together(between, epsilon=1, ledger=every)
     with pytest.raises(dpf.InvalidArgument, match="unit must be left out or equal the ledger's"):
         dpf.plan_together({"m": plans["m"]}, epsilon=1, ledger=dpf.Ledger(epsilon=1))
 
