@@ -179,4 +179,12 @@ STREAMS = (
         "",
         f"{ASKED}::test_a_stream_does_not_go_on_with_another_statistic_of_the_callers",
     ),
+    bug(
+        "streams",
+        "a replaced row that is rounded in one of its two groups",
+        "StreamReach.of",
+        "rows * (2 if replace else 1)",
+        "rows",
+        "test_stream_reach.py::test_rounding_moves_the_numbers_of_both_groups_of_a_replaced_row",
+    ),
 )

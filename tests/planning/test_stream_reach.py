@@ -115,6 +115,23 @@ def test_the_stated_sensitivity_is_reached(name, most):
     assert max(found) <= 1.0
 
 
+def test_rounding_moves_the_numbers_of_both_groups_of_a_replaced_row():
+    """With these other rows, each number that the row moves is rounded up in the group that it joins."""
+    steps, periods = 2**29 + 1, 32
+    (total,) = dpf.sum("x", bounds=(0, steps * 2.0**-27)).totals()
+    reach = StreamReach.of(total, dpf.PrivacyUnit(neighbors="replace"), periods=periods, groups=2)
+    numbers = []
+    for group in (0, 1):
+        totals = np.zeros((periods, 2), dtype=np.int64)
+        totals[0] = -steps % 4096  # of other rows
+        totals[0, group] += steps
+        each = [exact_sums(totals[:now], tuple(range(1, now + 1)), whole=False) for now in range(1, periods + 1)]
+        numbers.append(np.concatenate(each))
+    moved = np.abs(numbers[0] - numbers[1])
+    assert reach.steps(1) - periods < moved.sum() <= reach.steps(1)
+    assert math.sqrt((moved.astype(object) ** 2).sum()) <= reach.steps(2)
+
+
 def test_a_row_that_comes_late_pushes_out_a_later_one():
     """The unit has one row in period 3; a row of period 1 arrives later and takes its place from then on."""
     unit = dpf.PrivacyUnit("u", max_rows=1)
