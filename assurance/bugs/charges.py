@@ -205,4 +205,12 @@ CHARGES = (
         "return ROUNDING",
         "test_compositions.py::test_212_of_so_many_noises_that_double_precision_decides_nothing_is_told",
     ),
+    bug(
+        "charges",
+        "weights of a preview that change with the dict of the caller",
+        "Pricing.__post_init__",
+        'for argument in ("within", "weights"):',
+        'for argument in ("within",):',
+        "test_together.py::test_a_plan_keeps_its_weights_whatever_the_caller_does_with_the_dict",
+    ),
 )

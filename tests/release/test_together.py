@@ -249,6 +249,14 @@ def test_a_weight_of_four_halves_gaussian_noise():
     assert [part.share for part in agg.parts] == [0.8, 0.2]
 
 
+def test_a_plan_keeps_its_weights_whatever_the_caller_does_with_the_dict():
+    weights = {"n": 9, "m": 1}
+    plan = PREVIEW.agg(n=dpf.count(), m=dpf.count("age"), epsilon=1, weights=weights)
+    weights["m"] = 9
+    joint = dpf.plan_together({"both": plan}, epsilon=1)
+    assert [part.share for part in joint.plans["both"].parts] == [0.9, 0.1]
+
+
 def test_a_mean_divides_its_weight_between_its_two_vectors():
     price = {"epsilon": 1, "delta": DELTA, "checks": False}
     plan = PREVIEW.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 4)), weights={"n": 2, "m": 2}, **price)
