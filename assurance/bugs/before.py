@@ -327,4 +327,29 @@ BEFORE = (
         "if False:",
         "test_refusals.py::test_164_frames_with_two_columns_of_one_name_are_refused_by_name",
     ),
+    bugs(
+        "before",
+        "a warning of weak privacy that comes after the charge of several plans",
+        (
+            (
+                "release_together",
+                "    warn_of_cost(payer, joint.unit, joint.cost)\n",
+                "",
+            ),
+            (
+                "release_together",
+                "    exact = {",
+                "    warn_of_cost(payer, joint.unit, joint.cost)\n    exact = {",
+            ),
+        ),
+        "test_weak_privacy.py::test_it_comes_before_the_charge_of_other_paths",
+    ),
+    bug(
+        "before",
+        "a warning of weak privacy that comes after the charge of a stream",
+        "stream_path.released",
+        "        warn_of_cost(ledger, plan.unit, plan.cost)\n        state = begun(ledger, entry)\n",
+        "        state = begun(ledger, entry)\n        warn_of_cost(ledger, plan.unit, plan.cost)\n",
+        "test_weak_privacy.py::test_it_comes_before_the_charge_of_other_paths",
+    ),
 )

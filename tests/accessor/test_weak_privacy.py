@@ -52,6 +52,22 @@ def test_it_comes_before_the_charge():
     assert ledger.spent.epsilon == 0
 
 
+def test_it_comes_before_the_charge_of_other_paths():
+    plans = {"n": PEOPLE.dp.preview.count(), "m": PEOPLE.dp.preview.mean("age", bounds=(0, 100))}
+    stream = {"statistic": dpf.count(), "time": "age", "periods": [31, 45], "epsilon": 11}
+    asks = (
+        lambda ledger: dpf.release_together(plans, epsilon=11, ledger=ledger),
+        lambda ledger: dpf.Stream("ages", **stream, ledger=ledger).release(PEOPLE, 31),
+    )
+    for ask in asks:
+        ledger = dpf.Ledger(epsilon=100)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(dpf.WeakPrivacyWarning):
+                ask(ledger)
+        assert ledger.spent.epsilon == 0
+
+
 def test_a_large_delta_of_a_ledger():
     (one,) = warned(lambda: dpf.Ledger(epsilon=1, delta=0.002, unit="who"))
     assert "delta 0.002 is above 0.001. Use a delta" in str(one.message)
