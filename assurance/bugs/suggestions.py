@@ -101,4 +101,12 @@ SUGGESTIONS = (
         'if self.is_durable and (trial := trial_of()) == "exact":',
         DURABLE,
     ),
+    bug(
+        "suggestions",
+        "a planned sum under replace with the noise of one under add-remove",
+        "NoisyGrid._noise",
+        'if unit.neighbors == "replace":',
+        "if False:",
+        "test_suggested_bounds.py::test_the_noise_is_that_of_the_call_that_is_planned",
+    ),
 )

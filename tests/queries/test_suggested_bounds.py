@@ -137,11 +137,13 @@ def test_without_noise_the_shares_are_those_of_the_values():
         ).all()
 
 
+@pytest.mark.parametrize("middle", [20, 0])
 @pytest.mark.parametrize("statistic", ["mean", "sum"])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-def test_the_noise_is_that_of_the_call_that_is_planned(statistic, neighbors):
+def test_the_noise_is_that_of_the_call_that_is_planned(statistic, neighbors, middle):
+    """Around 0 the bounds have both signs: a replaced row then moves a sum by the whole range."""
     random = np.random.default_rng(6)
-    frame = pl.DataFrame({"x": random.normal(20, 5, 20_000)})
+    frame = pl.DataFrame({"x": random.normal(middle, 5, 20_000)})
     unit = dpf.PrivacyUnit(neighbors=neighbors)
     for planned in ({"epsilon": 0.3}, {"epsilon": 0.3, "delta": 1e-7}):
         ledger = dpf.Ledger(epsilon=9, delta=1e-5, accounting="basic", unit=unit)
