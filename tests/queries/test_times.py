@@ -267,6 +267,10 @@ def test_what_clocks_do_not_show_is_refused_by_schema():
     stream = dpf.Stream("s", statistic=dpf.count(), time="at", periods=SPRING, epsilon=1, ledger=payer)
     with pytest.raises(dpf.WrongDtype, match="column 'at' must have no time zone in a stream"):
         stream.release(frame, "2025-03-30T00:00")
+    by_hour = {"time": "week", "periods": [1, 2], "by": "at", "keys": SPRING}
+    stream = dpf.Stream("s", statistic=dpf.count(), **by_hour, epsilon=1, ledger=payer)
+    with pytest.raises(dpf.WrongDtype, match="column 'at' must have no time zone in a stream"):
+        stream.release(frame.with_columns(week=1), 1)
     assert payer.spent.epsilon == 0
     pandas = pytest.importorskip("pandas")
     odd = pandas.DataFrame({"at": pandas.Series([], dtype="datetime64[ns, UTC+05:45]")})
