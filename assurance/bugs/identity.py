@@ -198,4 +198,12 @@ IDENTITY = (
         "and None is _fits(",
         "engines/test_batches.py::test_230_a_column_that_pyarrow_would_cast_in_a_file_names_no_unit",
     ),
+    bug(
+        "identity",
+        "edges of durations cut to microseconds",
+        "temporal_edge",
+        'getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)',
+        'getattr(value, "nanosecond", 0)',
+        "test_times.py::test_durations_of_pandas_keep_their_nanoseconds",
+    ),
 )

@@ -610,6 +610,17 @@ def test_edges_of_one_zone_among_other_cells_and_in_nanoseconds(library):
     assert second % 1000 == 857
 
 
+def test_durations_of_pandas_keep_their_nanoseconds():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"stay": pandas.to_timedelta([1_200, 1_400, 1_600], unit="ns")})
+    edges = [pandas.Timedelta(edge, "ns") for edge in (0, 1_500, 3_000)]
+    asked = {"epsilon": EXACT, "ledger": ledger(), "denoise": None}
+    found = frame.dp.histogram("stay", bins=edges, **asked)
+    assert found["count"].to_list() == [2, 1]
+    assert found["stay_right"].to_list() == edges[1:]
+    assert frame.dp.agg(n=dpf.count(where={"stay": (edges[1], None)}), **asked)["n"].to_list() == [1]
+
+
 @pytest.mark.parametrize(
     "edges",
     [
