@@ -206,4 +206,12 @@ IDENTITY = (
         'getattr(value, "nanosecond", 0)',
         "test_times.py::test_durations_of_pandas_keep_their_nanoseconds",
     ),
+    bug(
+        "identity",
+        "edges of NumPy in steps of several units, counted in single ones",
+        "_numpy_edge",
+        "int(value.astype(np.int64)) * step * sizes[unit]",
+        "int(value.astype(np.int64)) * sizes[unit]",
+        "test_times.py::test_edges_of_numpy_count_in_steps_of_several_units",
+    ),
 )

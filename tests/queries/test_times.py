@@ -610,6 +610,14 @@ def test_edges_of_one_zone_among_other_cells_and_in_nanoseconds(library):
     assert second % 1000 == 857
 
 
+def test_edges_of_numpy_count_in_steps_of_several_units():
+    frame = pl.DataFrame({"stay": [timedelta(minutes=minutes) for minutes in (10, 80, 100, 200)]})
+    edges = list(np.array([0, 1, 2], dtype="timedelta64[90m]"))
+    found = frame.dp.histogram("stay", bins=edges, epsilon=EXACT, ledger=ledger(), denoise=None)
+    assert found["stay_right"].to_list() == [timedelta(minutes=90), timedelta(minutes=180)]
+    assert found["count"].to_list() == [2, 1]
+
+
 def test_durations_of_pandas_keep_their_nanoseconds():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"stay": pandas.to_timedelta([1_200, 1_400, 1_600], unit="ns")})
