@@ -369,4 +369,12 @@ RESULTS = (
         "if any(None in axis.values(0) for axis in self.axes):",
         "test_refusals.py::test_refused_in_words_before_a_row_is_read_or_charged",
     ),
+    bug(
+        "results",
+        "kinds of keys looked at in the first column alone",
+        "KeyAxis.__post_init__",
+        "if all(are_plain(values) for values, _ in self.numbered) and",
+        "if are_plain(self.numbered[0][0]) and",
+        "test_refusals.py::test_refused_in_words_before_a_row_is_read_or_charged",
+    ),
 )
