@@ -147,6 +147,16 @@ def test_each_level_is_weighed_by_its_own_noise():
     assert np.abs(found.dp.to_numpy("count") - fitted).max() <= 1.5  # released counts are whole numbers that add up
 
 
+def test_the_error_of_a_plan_is_that_of_its_noisiest_level():
+    asked = {"delta": 1e-6, "unit": "who", "max_rows": 1, "max_groups": 3, "rollup": True, "checks": False}
+    ask = pl.DataFrame(ROWS).dp.preview.group_by("state", keys=["A", "B", "C"]).count
+    plan, within = ask(epsilon=1, **asked), ask(within=20, **asked)
+    cells, total = plan.to_frame()["error"].to_list()
+    assert total > 1.5 * cells
+    assert plan.error == {"count": total}
+    assert within.to_frame()["error"].max() <= 20.0
+
+
 # Noise and cost
 
 
