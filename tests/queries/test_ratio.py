@@ -77,6 +77,14 @@ def test_a_divisor_of_unknown_sign_has_no_bounded_interval(tmp_path):
     assert repr(frame.dp.preview.agg(COST, epsilon=0.01, size=5))
 
 
+def test_an_interval_reaches_below_0_where_either_sum_may():
+    frame = pl.DataFrame({"cost": [30.0] * 100, "days": [-3.0] * 100})
+    bounds = {"cost": (0, 50), "days": (-9, 0)}
+    for of, by, truth in (("cost", "days", -10.0), ("days", "cost", -0.1)):
+        found = frame.dp.agg(r=dpf.ratio(of, by, bounds=bounds), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e8))
+        assert found["r_low"].item() <= truth <= found["r_high"].item() < 0.0
+
+
 def test_refusals():
     with pytest.raises(MissingArgument, match="bounds must be given for both"):
         dpf.ratio("cost", "days")
