@@ -324,4 +324,12 @@ STATED = (
         "if self.bounds[0] >= 0.0:",
         "test_ratio.py::test_an_interval_reaches_below_0_where_either_sum_may",
     ),
+    bug(
+        "stated",
+        "the error of a plan that is that of the first group",
+        "SumByGroup.expected_error",
+        "self.largest.max()",
+        "self.largest[0]",
+        "test_by_group.py::test_a_plan_expects_the_error_of_the_group_with_the_largest_bounds",
+    ),
 )

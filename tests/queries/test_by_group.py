@@ -345,6 +345,14 @@ def test_an_error_that_is_asked_for():
         wards.variance("cost", bounds=OF_WARDS, within=2.0)
 
 
+def test_a_plan_expects_the_error_of_the_group_with_the_largest_bounds():
+    frame = pl.DataFrame({"g": ["A", "B", "C"], "x": [1.0, 2.0, 3.0]})
+    asked = {"s": dpf.sum("x", bounds={"A": (0, 10), "B": (-100, 0), "C": (0, 20)}), "epsilon": 1}
+    found = frame.dp.group_by("g", keys=["A", "B", "C"]).agg(**asked, ledger=dpf.Ledger(epsilon=1))
+    plan = frame.dp.preview.group_by("g", keys=["A", "B", "C"]).agg(**asked)
+    assert plan.error == {"s": pytest.approx(found["s_error"].max())}
+
+
 def test_a_column_on_a_scale_is_told_apart():
     (one,), (other,) = (bound(ask()).totals()[0].columns for ask in (ASKED["sum"], ASKED["mean"]))
     assert one == copy.copy(one) == pickle.loads(pickle.dumps(one))
