@@ -332,4 +332,12 @@ STATED = (
         "self.largest[0]",
         "test_by_group.py::test_a_plan_expects_the_error_of_the_group_with_the_largest_bounds",
     ),
+    bug(
+        "stated",
+        "what to expect of checks at the first of several costs, said of all",
+        "line_of_checks",
+        "[each.expected(size)[0] for each in planned]",
+        "[planned[0].expected(size)[0]]",
+        "test_checks.py::test_plans_at_several_costs_say_what_to_expect_at_the_least_and_at_the_most",
+    ),
 )

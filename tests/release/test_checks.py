@@ -579,6 +579,12 @@ def test_a_plan_says_what_to_expect():
     assert "of 5,000 rows" in repr(plan)
 
 
+def test_plans_at_several_costs_say_what_to_expect_at_the_least_and_at_the_most():
+    plans = incomes().dp.preview.mean("income", bounds=(0, 20_000), epsilon=[1, 4], size=1_000)
+    few, many = (plan.checks.expected(1_000)[0] for plan in plans.plans)
+    assert f"within +-{many:.4g} to +-{few:.4g} percentage points of 1,000 rows" in repr(plans)
+
+
 def test_a_proportion_of_other_numbers_is_told_of_its_value():
     frame, ledger = pl.DataFrame({"age": [20, 30, 40] * 1_000}), dpf.Ledger(epsilon=100)
     with pytest.warns(
