@@ -303,4 +303,12 @@ CHECKS = (
         "(*_tightened_where_possible(noises, accounting.charge(price, limit, every)), *every[len(noises) :])",
         "test_checks.py::test_noise_of_the_callers_for_several_numbers_leaves_the_checks_their_part",
     ),
+    bug(
+        "checks",
+        "bins for sums taken for groups of as many rows each",
+        "PlannedChecks.units_of",
+        "self.checks.keys.cells // self.checks.inner",
+        "self.checks.keys.cells",
+        "test_checks.py::test_a_group_of_bins_for_sums_is_all_of_its_bins",
+    ),
 )

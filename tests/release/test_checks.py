@@ -585,6 +585,12 @@ def test_plans_at_several_costs_say_what_to_expect_at_the_least_and_at_the_most(
     assert f"within +-{many:.4g} to +-{few:.4g} percentage points of 1,000 rows" in repr(plans)
 
 
+def test_a_group_of_bins_for_sums_is_all_of_its_bins():
+    ask = incomes().dp.preview.group_by("who", keys=[1, 2]).histogram
+    plan = ask("income", bins=range(0, 100_001, 10_000), ranges=True, epsilon=1, checks=True, size=100)
+    assert "of 200 rows" in repr(plan)
+
+
 def test_a_proportion_of_other_numbers_is_told_of_its_value():
     frame, ledger = pl.DataFrame({"age": [20, 30, 40] * 1_000}), dpf.Ledger(epsilon=100)
     with pytest.warns(
