@@ -311,4 +311,12 @@ CHECKS = (
         "self.checks.keys.cells",
         "test_checks.py::test_a_group_of_bins_for_sums_is_all_of_its_bins",
     ),
+    bug(
+        "checks",
+        "as many people as rows, whatever the groups that each is in",
+        "PlannedChecks.units_of",
+        "1 if self.checks.unit.column is None else groups_of(self.checks.unit, groups)",
+        "1",
+        "test_checks.py::test_a_unit_is_assumed_in_as_many_groups_as_count_in_full",
+    ),
 )

@@ -591,6 +591,14 @@ def test_a_group_of_bins_for_sums_is_all_of_its_bins():
     assert "of 200 rows" in repr(plan)
 
 
+def test_a_unit_is_assumed_in_as_many_groups_as_count_in_full():
+    """Two groups of 100 rows are 100 people if each of them is in both."""
+    ask = incomes().dp.preview.group_by("income", keys=[5_000.0, 90_000.0]).count
+    for groups, people in ((1, 200), (2, 100), (9, 100)):
+        plan = ask(epsilon=1, unit="who", max_rows=1, max_groups=groups, checks=True, size=100)
+        assert f"of {people} units (who)" in repr(plan)
+
+
 def test_a_proportion_of_other_numbers_is_told_of_its_value():
     frame, ledger = pl.DataFrame({"age": [20, 30, 40] * 1_000}), dpf.Ledger(epsilon=100)
     with pytest.warns(
