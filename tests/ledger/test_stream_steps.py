@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pickle
 import shutil
@@ -13,6 +14,7 @@ import threading
 import time
 import warnings
 from contextlib import closing
+from importlib.util import find_spec
 
 import pytest
 
@@ -174,6 +176,9 @@ def test_rows_of_a_lost_period_count_in_the_next(path, monkeypatch):
     assert frame["period"].to_list() == pytest.approx([3, 1])
     assert stream.release(STAYS, 4)["period"].to_list() == pytest.approx([0, 1], abs=1e-9)
     assert stream.to_frame()["week"].to_list() == [1, 1, 3, 3, 4, 4]
+    if find_spec("altair"):
+        drawn = json.dumps(stream.plot().to_dict())
+        assert [f'"label": "{week}"' in drawn for week in (1, 2, 3, 4)] == [True, False, True, True]
 
 
 # Several processes or threads at once
