@@ -304,6 +304,14 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "seeded numbers combined with private ones without a stamp where they come second",
+        "record.facts_of",
+        'warnings = [one["warning"] for one in facts if "warning" in one]',
+        'warnings = [one["warning"] for one in facts[:1] if "warning" in one]',
+        "derived/test_combine.py::test_one_release_that_is_not_private_is_enough_for_a_result_that_is_not",
+    ),
+    bug(
+        "derived",
         "rows of a mask that is called after a column of keys taken as chosen by keys",
         "changes.filtered",
         'step = {"verb": "filter", **({} if by_keys',

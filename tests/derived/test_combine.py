@@ -599,6 +599,18 @@ def test_a_derived_result_says_where_it_comes_from_and_costs_nothing(engine, led
     assert ledger.spent == spent
 
 
+def test_one_release_that_is_not_private_is_enough_for_a_result_that_is_not(ledger):
+    def count():
+        return pl.DataFrame(STAYS).dp.count(epsilon=1, denoise=None, ledger=ledger)
+
+    private = count()
+    with seeded(1):
+        repeatable = count()
+    for first, second in ((private, repeatable), (repeatable, private)):
+        found = dpf.combine("a + b", {"a": first, "b": second})
+        assert found.dp.provenance["warning"] == repeatable.dp.provenance["warning"]
+
+
 def test_a_release_from_a_file_combines_as_the_release(engine, ledger, tmp_path):
     result = engine(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
     result.dp.write_parquet(tmp_path / "x.parquet")
