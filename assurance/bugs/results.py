@@ -235,6 +235,14 @@ RESULTS = (
     ),
     bug(
         "results",
+        "errors of a population with subtotals in the order of the frame",
+        "population.errors_of",
+        "in_cells = {name: distances[source.places] for name, distances in farther.items()}",
+        "in_cells = farther",
+        "derived/test_comparing.py::test_errors_of_subtotals_are_those_of_their_rows",
+    ),
+    bug(
+        "results",
         "joined results that were computed taken as releases of epsilon 0",
         "entry.accessor",
         'first = facts.get("parts", [facts])[0]',
