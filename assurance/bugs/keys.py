@@ -41,6 +41,14 @@ KEYS = (
     ),
     bug(
         "keys",
+        "truncated noise of a margin of 0 where the margin reaches to its end",
+        "TruncatedLaplace.interval",
+        "steps = np.arange(1.0, self.reach + 2.0)",
+        "steps = np.arange(1.0, self.reach + 1.0)",
+        "test_key_lines.py::test_the_interval_of_truncated_laplace_may_reach_to_its_end",
+    ),
+    bug(
+        "keys",
         "only a unit of one key is looked at",
         "chance_shown",
         "chances_shown(tail, weights, line).max()",

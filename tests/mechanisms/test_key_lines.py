@@ -270,6 +270,12 @@ def test_the_delta_of_truncated_laplace_is_rounded_up_next_to_its_loss(scale, co
             assert (counts * end if typed else exact) <= law.delta(epsilon) <= close
 
 
+def test_the_interval_of_truncated_laplace_may_reach_to_its_end():
+    law = TruncatedLaplace.calibrate(epsilon=1, delta=0.05)
+    assert law.infinite > 0.01
+    assert [law.interval(confidence) for confidence in (0.9, 0.99)] == [law.reach - 1, law.reach]
+
+
 def test_truncated_laplace_draws_its_law():
     law = TruncatedLaplace.calibrate(epsilon=1, delta=0.01)
     with noise.insecure_bits(7):
