@@ -59,6 +59,14 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "a lost period of a stream taken for one with noise of its own",
+        "traced._of_stream",
+        'if number not in period.get("lost", ())]',
+        "]",
+        "derived/test_combine.py::test_a_period_after_a_lost_one_has_the_interval_that_its_release_states",
+    ),
+    bug(
+        "derived",
         "a quotient by the interval of its numerator alone",
         "Cells.told",
         "one.half_width(first, second, more, COARSE)",

@@ -18,6 +18,7 @@ from dpframe.derived.linear import Linear, half_widths
 from dpframe.derived.sums_of_noise import Law, half_width
 from dpframe.derived.traced import Source, contrast_weights
 from dpframe.queries.contrasts import ContrastDesign
+from dpframe.streams import stream_path
 from dpframe.testing import seeded
 
 STAYS = {
@@ -252,6 +253,22 @@ def test_one_draw_has_the_interval_that_its_release_states(ledger):
         result = pl.DataFrame(STAYS).dp.count(epsilon=1, denoise=None, ledger=ledger, **more)
         (half,) = half_widths(forms(result, "count"), 0.95)
         assert half == result["count_error"][0]
+
+
+def test_a_period_after_a_lost_one_has_the_interval_that_its_release_states(ledger, monkeypatch):
+    stream = dpf.Stream(
+        "s", statistic=dpf.count(), time="month", periods=MONTHS, epsilon=1, mechanism="laplace", ledger=ledger
+    )
+    frame = pl.DataFrame(STAYS)
+    stream.release(frame, 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(stream_path, "keep", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            stream.release(frame, 2)
+    found = stream.release(frame, 3)
+    for name in ("total", "period"):
+        (half,) = half_widths(forms(found, name), 0.95)
+        assert half == pytest.approx(found[f"{name}_error"][0], rel=1e-3)
 
 
 @pytest.mark.parametrize("other", [dpf.mean("x", bounds=(0, 10)), dpf.variance("x", bounds=(0, 10))], ids=str)
