@@ -75,6 +75,14 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "quotients by one noisy divisor multiplied as if they were independent",
+        "linear._share_draws",
+        "(atom.top, atom.bottom)",
+        "(atom.top,)",
+        "derived/test_combine.py::test_quotients_by_one_divisor_are_not_taken_as_independent",
+    ),
+    bug(
+        "derived",
         "the noise of a quotient at the middle of a cell of slopes taken for that of the whole cell",
         "Cells.told",
         "reach = np.array(noise) + rest",

@@ -389,6 +389,14 @@ def test_arithmetic_is_that_of_numbers(engine, ledger):
     assert type(found) is type(a)
 
 
+def test_quotients_by_one_divisor_are_not_taken_as_independent(ledger):
+    counts = {name: pl.DataFrame(STAYS).dp.count(epsilon=1, denoise=None, ledger=ledger) for name in "abc"}
+    product = dpf.combine("(a / c) * (b / c)", counts, confidence=0.5)
+    each = [dpf.combine(text, counts, confidence=0.75) for text in ("a / c", "b / c")]
+    for end in ("value_low", "value_high"):
+        assert product[end][0] == pytest.approx(each[0][end][0] * each[1][end][0])
+
+
 def test_a_divisor_that_may_be_nothing_gives_everything(ledger):
     empty = pl.DataFrame({"x": pl.Series([], dtype=pl.Int64)})
     a, b = (empty.dp.count(epsilon=0.1, denoise=None, ledger=ledger) for _ in range(2))
