@@ -56,6 +56,14 @@ AUDITS = (
     ),
     bug(
         "audits",
+        "limits of two chances that may each be wrong as often as the bound",
+        "epsilon_bound",
+        "at_most(others, size, alpha / 2)",
+        "at_most(others, size, alpha)",
+        "test_audit.py::test_both_limits_of_a_bound_share_its_chance_of_error",
+    ),
+    bug(
+        "audits",
         "a null taken for NaN",
         "Reader._of_column",
         "if masked and array",

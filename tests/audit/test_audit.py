@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import warnings
 from dataclasses import replace
 from decimal import Decimal
@@ -17,6 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 from looking import of_rows
+from scipy import special
 
 import dpframe as dpf
 from assurance import audit_cases, auditing
@@ -652,3 +654,10 @@ def test_confidence_limits_are_exact_at_the_ends():
     assert audit.at_least(size, size, alpha) == pytest.approx(alpha ** (1 / size), rel=1e-12)
     assert audit.at_most(0, size, alpha) == pytest.approx(1 - alpha ** (1 / size), rel=1e-12)
     assert (audit.at_least(0, size, alpha), audit.at_most(size, size, alpha)) == (0.0, 1.0)
+
+
+def test_both_limits_of_a_bound_share_its_chance_of_error():
+    size, alpha = 50, 1e-3
+    least = (alpha / 2) ** (1 / size)
+    assert audit.epsilon_bound(0.0)(size, 0, size, alpha) == pytest.approx(math.log(least / (1 - least)))
+    assert audit.mu_bound(size, 0, size, alpha) == pytest.approx(2 * special.ndtri(least))
