@@ -64,6 +64,14 @@ AUDITS = (
     ),
     bug(
         "audits",
+        "a log that shows every detail after an audit",
+        "audit.watched",
+        "        ours.setLevel(level)\n        ours.propagate = spreads",
+        "        ours.propagate = spreads",
+        "test_audit.py::test_an_audit_leaves_the_log_of_dpframe_as_it_was",
+    ),
+    bug(
+        "audits",
         "a null taken for NaN",
         "Reader._of_column",
         "if masked and array",

@@ -661,3 +661,11 @@ def test_both_limits_of_a_bound_share_its_chance_of_error():
     least = (alpha / 2) ** (1 / size)
     assert audit.epsilon_bound(0.0)(size, 0, size, alpha) == pytest.approx(math.log(least / (1 - least)))
     assert audit.mu_bound(size, 0, size, alpha) == pytest.approx(2 * special.ndtri(least))
+
+
+def test_an_audit_leaves_the_log_of_dpframe_as_it_was(monkeypatch):
+    log = logging.getLogger("dpframe")
+    monkeypatch.setattr(log, "level", logging.ERROR)
+    before = log.level, log.propagate, list(log.handlers)
+    dpf.audit.epsilon(lambda: "a", lambda: "a", claimed=1.0, samples=100)
+    assert (log.level, log.propagate, log.handlers) == before
