@@ -118,6 +118,14 @@ KEYS = (
     ),
     bug(
         "keys",
+        "a group that is shown told in steps of weights, not in people",
+        "Thresholded.likely_shown",
+        "return float(math.ceil((self.line + high - 1) * self.grid))",
+        "return float(self.line + high - 1)",
+        "test_key_lines.py::test_words_count_people_where_people_in_several_groups_weigh_less",
+    ),
+    bug(
+        "keys",
         "rare keys are not dropped",
         "key_candidates",
         "pl.col(UNITS) >= axis.discovery.at_least",

@@ -340,6 +340,12 @@ def test_words_say_when_groups_are_shown():
     assert rates[0] > 0.95 > rates[1]
 
 
+def test_words_count_people_where_people_in_several_groups_weigh_less():
+    law = Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6, grid=FINE)
+    found = of_noise(law, as_array(key_weights(9, 1, 2)), Fraction(1, 10**6))
+    assert found.words() == "a group of 23 people is shown half the time, of 30 people 95% of the time"
+
+
 def test_the_loss_of_both_is_added_and_the_larger_where_units_differ():
     law = Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6)
     both = of_noise(law, ONE, Fraction(1, 10**6))
