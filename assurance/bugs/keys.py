@@ -49,6 +49,14 @@ KEYS = (
     ),
     bug(
         "keys",
+        "truncated noise of two counts at the cost of one, under pld alone",
+        "TruncatedLaplace._of_atoms",
+        "rate = self.counts / self.step_scale",
+        "rate = 1.0 / self.step_scale",
+        "test_key_lines.py::test_many_deltas_of_truncated_laplace_are_its_delta",
+    ),
+    bug(
+        "keys",
         "only a unit of one key is looked at",
         "chance_shown",
         "chances_shown(tail, weights, line).max()",

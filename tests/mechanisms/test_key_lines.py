@@ -270,6 +270,13 @@ def test_the_delta_of_truncated_laplace_is_rounded_up_next_to_its_loss(scale, co
             assert (counts * end if typed else exact) <= law.delta(epsilon) <= close
 
 
+@pytest.mark.parametrize("counts", [1, 2])
+def test_many_deltas_of_truncated_laplace_are_its_delta(counts):
+    law = TruncatedLaplace.calibrate(epsilon=1, delta=1e-3, counts=counts)
+    points = np.linspace(0.0, 1.2, 13)
+    assert law.deltas(points) == pytest.approx([law.delta(float(point)) for point in points], rel=1e-9)
+
+
 def test_the_interval_of_truncated_laplace_may_reach_to_its_end():
     law = TruncatedLaplace.calibrate(epsilon=1, delta=0.05)
     assert law.infinite > 0.01
