@@ -163,6 +163,14 @@ NOISE = (
     ),
     bug(
         "noise",
+        "one table for two laws of one shape and scale",
+        "samplers.Law",
+        "discrete: bool = False",
+        'discrete: bool = __import__("dataclasses").field(default=False, compare=False)',
+        "test_noise.py::test_two_laws_of_one_shape_and_scale_have_tables_of_their_own",
+    ),
+    bug(
+        "noise",
         "every point of a rectangle kept",
         "accepted",
         "        flags[index] = below(int(drawn[index]), thresholds(int(index)))\n    return flags",

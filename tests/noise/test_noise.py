@@ -490,6 +490,11 @@ def test_insecure_bits_stay_in_their_thread_and_end_with_an_exception():
     assert noise.is_secure()
 
 
+def test_two_laws_of_one_shape_and_scale_have_tables_of_their_own():
+    laws = [Law(1.0, 2.0, discrete=discrete) for discrete in (True, False)]
+    assert [samplers.table_of(law).law.discrete for law in laws] == [True, False]
+
+
 def test_threads_draw_different_noise():
     drawn = []
     threads = [threading.Thread(target=lambda: drawn.append(tuple(noise.discrete_laplace(1e12, 4)))) for _ in range(8)]
