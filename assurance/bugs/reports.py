@@ -216,6 +216,14 @@ REPORTS: tuple[Mutant, ...] = (
     ),
     bug(
         "reports",
+        "a chart of the first groups where all numbers are negative",
+        "result_charts._largest",
+        "dict.fromkeys(dimension.labels, -math.inf)",
+        "dict.fromkeys(dimension.labels, 0.0)",
+        "display/test_honest_pictures.py::test_of_numbers_below_zero_the_largest_are_drawn_too",
+    ),
+    bug(
+        "reports",
         "totals that stretch the colors of a table",
         "drawing.with_margins",
         'for cell in panel.cells if not cell["margin"]]',

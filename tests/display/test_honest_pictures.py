@@ -206,6 +206,14 @@ def test_a_table_for_a_page_brings_its_own_background():
     assert "background:var(--page);color:var(--ink)" in rule
 
 
+def test_of_numbers_below_zero_the_largest_are_drawn_too():
+    keys = list(range(30))
+    losses = pl.DataFrame({"key": keys, "loss": [-300.0] * 27 + [-10.0] * 3}).dp.group_by("key", keys=keys)
+    sums = losses.sum("loss", bounds=(-300, 0), epsilon=90, denoise=None, ledger=big())
+    drawn = seen(sums.dp.plot(limit=3))["data"]["values"]
+    assert [cell["cell"] for cell in drawn] == ["27", "28", "29"]
+
+
 def test_of_many_groups_the_largest_are_drawn_and_the_rest_is_counted():
     """A chart of 300 keys was 5,906 pixels high."""
     keys = list(range(300))
