@@ -377,6 +377,14 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "a third result matched without a look at its groups",
+        "expressions._check_same_groups",
+        "for other in others:",
+        "for other in others[:1]:",
+        "test_same_groups.py::test_each_of_three_results_is_compared_with_the_first",
+    ),
+    bug(
+        "derived",
         "the keys of a rest that are shown taken as all that were declared",
         "expressions._declared",
         "if np.unique(codes[rows]).size == size else None",

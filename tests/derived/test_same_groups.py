@@ -97,6 +97,13 @@ def test_what_is_else_is_told_by_its_place_and_by_all_keys():
     assert len(dpf.combine("b - a", {"a": alone[0].dp.select("sex", "count"), "b": alone[1].dp.select("sex", "count")}))
 
 
+def test_each_of_three_results_is_compared_with_the_first():
+    results = {name: _by_ward(wards) for name, wards in {"a": "AB", "b": "BA", "c": "ABC"}.items()}
+    assert len(dpf.combine("a + b", results)) == 6
+    with pytest.raises(dpf.InvalidArgument, match="ward has a group of all other values"):
+        dpf.combine("a + b + c", results)
+
+
 def test_keys_that_became_columns_are_not_compared():
     few, many = (_by_ward(wards) for wards in ("AB", "ABC"))
     for later, earlier in ((few.dp.wide("ward"), many.dp.wide("ward")), (few, many.dp.wide("ward"))):
