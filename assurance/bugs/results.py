@@ -347,6 +347,14 @@ RESULTS = (
     ),
     bug(
         "results",
+        "the error of the first denoiser said of the last of three",
+        "statements.estimated_rmse",
+        'if any(step["name"] not in PROJECTIONS for step in later):',
+        'if any(step["name"] not in PROJECTIONS for step in later[:1]):',
+        "test_errors_of_results.py::test_112_what_is_known_of_the_first_denoiser_is_not_said_of_the_last",
+    ),
+    bug(
+        "results",
         "margins of error of noisy values with adjusted ones on a page",
         "result_page.found_words",
         'if alone and not is_unplaced(facts["measures"][name], name, ()):',

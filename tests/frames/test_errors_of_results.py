@@ -110,10 +110,11 @@ def test_112_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(engine)
     with dpf.Ledger(epsilon=9):
         kept = frame.dp.histogram("age", **bins, denoise=["auto", "nonnegative"])
         lost = frame.dp.histogram("age", **bins, denoise=["auto", "rounded"])
+        third = frame.dp.histogram("age", **bins, denoise=["auto", "nonnegative", "rounded"])
         never = frame.dp.histogram("age", **bins, denoise=["james-stein", "auto"])
     first = kept.dp.provenance["measures"]["count"]["denoise"][0]
     assert statements.estimated_rmse(kept.dp.provenance["measures"]["count"]) == [first["estimated_rmse"]]
-    for other in (lost, never):
+    for other in (lost, third, never):
         assert statements.estimated_rmse(other.dp.provenance["measures"]["count"]) == [None]
     assert "estimated_rmse" not in never.dp.provenance["measures"]["count"]["denoise"][1]
 
