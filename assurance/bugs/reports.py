@@ -224,6 +224,14 @@ REPORTS: tuple[Mutant, ...] = (
     ),
     bug(
         "reports",
+        "a report that verifies the first of its results alone",
+        "write_report",
+        "book.verify(*releases)",
+        "book.verify(releases[0])",
+        "test_of_files.py::test_releases_of_another_ledger_are_refused",
+    ),
+    bug(
+        "reports",
         "totals that stretch the colors of a table",
         "drawing.with_margins",
         'for cell in panel.cells if not cell["margin"]]',

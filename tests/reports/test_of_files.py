@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 import dpframe as dpf
@@ -44,6 +45,13 @@ def test_releases_of_another_ledger_are_refused(files, tmp_path):
     dpf.Ledger(epsilon=3, path=tmp_path / "other.ledger")
     with pytest.raises(dpf.LedgerError):
         write_report([files / "ages.parquet"], tmp_path / "x.html", ledger=tmp_path / "other.ledger", charts=False)
+    names, ledger = [files / "ages.parquet", tmp_path / "memory.parquet"], files / "clinic.ledger"
+    dpf.read_parquet(names[0]).dp.write_parquet(names[1])
+    write_report(names, tmp_path / "both.html", ledger=ledger, charts=False)
+    with dpf.Ledger(epsilon=1):
+        pl.DataFrame(DATA).dp.count(epsilon=1).dp.write_parquet(names[1])
+    with pytest.raises(dpf.LedgerError):
+        write_report(names, tmp_path / "x.html", ledger=ledger, charts=False)
     with pytest.raises(dpf.MissingArgument, match="files must name"):
         write_report([], tmp_path / "x.html")
     assert not (tmp_path / "x.html").exists()
