@@ -232,6 +232,14 @@ REPORTS: tuple[Mutant, ...] = (
     ),
     bug(
         "reports",
+        "a report that is written over the second of its results",
+        "write_report",
+        'checked_output("output", output, *files)',
+        'checked_output("output", output, *files[:1])',
+        "test_of_files.py::test_a_report_is_written_over_no_result_and_no_ledger",
+    ),
+    bug(
+        "reports",
         "totals that stretch the colors of a table",
         "drawing.with_margins",
         'for cell in panel.cells if not cell["margin"]]',

@@ -57,11 +57,11 @@ def test_releases_of_another_ledger_are_refused(files, tmp_path):
     assert not (tmp_path / "x.html").exists()
 
 
-@pytest.mark.parametrize("output", ["ages.parquet", "clinic.ledger"])
+@pytest.mark.parametrize("output", ["ages.parquet", "wards.parquet", "clinic.ledger"])
 def test_a_report_is_written_over_no_result_and_no_ledger(files, output):
     before = (files / output).read_bytes()
     with pytest.raises(dpf.InvalidArgument, match=r"output must be another file than (those that are read|a ledger)"):
-        write_report([files / "ages.parquet"], files / output, charts=False)
+        write_report([files / "ages.parquet", files / "wards.parquet"], files / output, charts=False)
     assert (files / output).read_bytes() == before
 
 
