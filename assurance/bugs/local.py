@@ -51,6 +51,22 @@ LOCAL = (
     ),
     bug(
         "local",
+        "cells of a sketch sent with the hash functions of other rows",
+        "CountMeanSketch.reports",
+        "report_text.written(bits, function[some])",
+        "report_text.written(bits, function[: len(bits)])",
+        "test_local_mechanisms.py::test_many_reports_name_the_functions_that_made_them",
+    ),
+    bug(
+        "local",
+        "bits of RAPPOR sent with the cohorts of other rows",
+        "Rappor.reports",
+        "self._written(self._responded(np.where(free, half, bits)), cohort[some])",
+        "self._written(self._responded(np.where(free, half, bits)), cohort[: len(bits)])",
+        "test_local_mechanisms.py::test_many_reports_name_the_functions_that_made_them",
+    ),
+    bug(
+        "local",
         "a window that is left open at its end",
         "window.Mean.reports",
         "far + self.width * (far >= truth)",

@@ -9,6 +9,7 @@ import pytest
 from published import check, inputs, published
 
 import dpframe as dpf
+from dpframe.local import report_text
 from dpframe.local.categorical import Subsets, best_size
 from dpframe.local.window import Window, best_window
 from dpframe.noise import coins
@@ -83,6 +84,21 @@ TABLE = [  # k, epsilon, d, p, q, variance of a rare category
     (1000, 2, 119, 0.499516466945, 0.118619102636, 0.7206134),
     (1000, 4, 18, 0.500195112376, 0.0175173222098, 0.073871682),
 ]
+
+
+def test_many_reports_name_the_functions_that_made_them(monkeypatch):
+    """Hardly any bit is flipped here, in one of 10^8 runs, and reports are made in batches of a few rows."""
+    sketch = LOCAL.CountMeanSketch(list("abc"), epsilon=64, hashes=16, cells=64, key="x")
+    rappor = LOCAL.Rappor(list("abc"), f=1e-12, p=0, q=1, hashes=2, bits=32, cohorts=16, key="y")
+    monkeypatch.setattr(report_text, "CELLS", 256)
+    truth = np.arange(200) % 3
+    for method, numbers, width in ((sketch, 16, 64), (rappor, 16, 32)):
+        parts = report_text.read(method.reports(truth), width, "reports", numbers=numbers)
+        number, bits = (np.concatenate(each) for each in zip(*parts, strict=True))
+        if method is sketch:
+            assert (np.argmax(bits, axis=1) == sketch.places[number, truth]).all()
+        else:
+            assert (bits == rappor.bits_of(truth, number)).all()
 
 
 @pytest.mark.parametrize(("k", "epsilon", "d", "p", "q", "variance"), TABLE)
