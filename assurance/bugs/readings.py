@@ -1011,4 +1011,12 @@ READINGS = (
         ".quantize(step)",
         "ledger/test_one_view.py::test_what_was_spent_is_rounded_up_where_six_digits_do_not_add_up",
     ),
+    bug(
+        "statistics",
+        "the error of a plan of covariances that is that of the first pair",
+        "Covariance.expected_error",
+        "[1].max()",
+        "[1][0]",
+        "queries/test_covariance.py::test_the_error_of_a_plan_is_that_of_the_least_certain_pair",
+    ),
 )

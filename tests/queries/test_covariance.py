@@ -272,6 +272,17 @@ def test_errors_are_no_larger_than_needed():
     assert np.median(errors) == pytest.approx(1.96 * values.std(), rel=0.1)
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_the_error_of_a_plan_is_that_of_the_least_certain_pair(delta):
+    """Of the same columns in any order: the first pair may have the narrowest bounds."""
+    frame = pl.DataFrame({"a": [1.0], "b": [1.0], "c": [1.0]})
+    bounds = {"a": (0, 2), "b": (0, 3), "c": (0, 1_000)}
+    asked = {"bounds": bounds, "epsilon": 1, "delta": delta, "size": 1_000, "ledger": dpf.Ledger(epsilon=1, delta=1e-6)}
+    errors = [frame.dp.preview.covariance(list(order), **asked).error for order in ("abc", "cab", "bca")]
+    assert errors[1] == pytest.approx(errors[0])
+    assert errors[2] == pytest.approx(errors[0])
+
+
 def test_within_gives_the_error():
     plan = people().dp.preview.correlation(
         ["x", "z"], bounds={"x": (0, 100), "z": (-100, 100)}, within=0.05, size=5_000, delta=1e-6, checks=False
