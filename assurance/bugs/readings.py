@@ -514,6 +514,14 @@ READINGS = (
         "test_batches.py::test_seconds_beyond_milliseconds_clip",
     ),
     bug(
+        "keys",
+        "values without a name that are keys in any column but the first",
+        "KeyedTask.coded",
+        "requests[: len(names)] if",
+        "requests[:1] if",
+        "test_keyed.py::test_values_without_a_name_are_keys_in_no_column",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

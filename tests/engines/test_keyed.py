@@ -292,6 +292,16 @@ def test_numbers_of_pandas_have_the_codes_of_their_values():
         assert [value for value in shown if value is not None] == [value for value in values if value is not None]
 
 
+@pytest.mark.parametrize("by", [("a", "k"), ("k", "a")], ids=str)
+def test_values_without_a_name_are_keys_in_no_column(by):
+    pandas = pytest.importorskip("pandas")
+    values = pandas.Series(["x", (1, 2), 3, [4], "x"], dtype=object)
+    frame = pandas.DataFrame({"u": range(5), "a": "same", "k": values})
+    found = asked(frame, unit_of(max_groups=1), by=by)
+    assert {*map(value_of, found[f"key{by.index('k')}"])} == {"x", 3}
+    assert found["units"].sum() == 3
+
+
 def test_nothing_fails_on_a_value():
     pandas = pytest.importorskip("pandas")
 
