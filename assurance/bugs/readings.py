@@ -522,6 +522,14 @@ READINGS = (
         "test_keyed.py::test_values_without_a_name_are_keys_in_no_column",
     ),
     bug(
+        "before the charge",
+        "only the first of several conditions compared with the schema",
+        "schema._check_conditions",
+        "for condition in column.conditions)",
+        "for condition in column.conditions[:1])",
+        "test_where.py::test_conditions_must_suit_the_schema",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

@@ -345,6 +345,8 @@ def test_bad_conditions_are_refused(where, error, words):
         ({"ward": (0, 1)}, WrongDtype, "where of column 'ward'"),
         ({"x": "A"}, WrongDtype, "where of column 'x'"),
         ({"at": (datetime(2024, 1, 1, tzinfo=UTC), None)}, WrongDtype, "time zone"),
+        ({"g": "A", "ward": 1}, WrongDtype, "where of column 'ward'"),
+        ({"g": "A", "x": (0, 1), "n": "A"}, WrongDtype, "where of column 'n'"),
     ],
     ids=str,
 )
