@@ -530,6 +530,14 @@ READINGS = (
         "test_where.py::test_conditions_must_suit_the_schema",
     ),
     bug(
+        "local",
+        "reports of rows without a unit that are left out",
+        "first_rows._beyond",
+        'if unit.nulls == "drop" else False',
+        'if unit.nulls == "never" else False',
+        "test_local_release.py::test_rows_without_a_unit_say_nothing_if_they_are_left_out",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

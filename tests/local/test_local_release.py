@@ -126,6 +126,16 @@ def test_rows_beyond_the_bound_say_nothing():
     assert set(found[2_000:-1]) == {"A"}
 
 
+@pytest.mark.parametrize("nulls", ["drop", "one-unit"])
+def test_rows_without_a_unit_say_nothing_if_they_are_left_out(nulls):
+    """The chance of a false alarm is below 10^-22: reports of nothing are random, and all others are sure."""
+    sure = dpf.local.RandomizedResponse(["A", "B"], epsilon=60)
+    frame = pl.DataFrame({"drug": ["A"] * 400, "person": pl.Series([None] * 400, dtype=pl.Int64)})
+    unit = dpf.PrivacyUnit("person", neighbors="replace", max_rows=400, nulls=nulls)
+    found = asked(frame, method=sure, ledger=paid(1e6, unit))["drug"].to_list()
+    assert ("B" in found) == (nulls == "drop")
+
+
 def test_nothing_is_read_before_the_charge(monkeypatch):
     def looked(*_):
         raise AssertionError("rows were read")
