@@ -538,6 +538,14 @@ READINGS = (
         "test_local_release.py::test_rows_without_a_unit_say_nothing_if_they_are_left_out",
     ),
     bug(
+        "units",
+        "units of large numbers close together, on which a cast fails",
+        "weights.close_together",
+        " and -(2**62) < low <= high < 2**62:",
+        ":",
+        "test_block_units.py::test_large_numbers_of_units_that_lie_close_together_do_not_fail",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

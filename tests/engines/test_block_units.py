@@ -196,6 +196,13 @@ def test_pairs_of_numbers_that_do_not_fit_one_integer():
     assert narrow.owner.tolist() == wide.owner.tolist()
 
 
+@pytest.mark.parametrize("least", [2**62 - 2, 2**63 - 2, 2**64 - 4])
+def test_large_numbers_of_units_that_lie_close_together_do_not_fail(least, monkeypatch):
+    frame = pl.DataFrame({"u": pl.Series([least, least + 1, least + 2, least + 3] * 2, dtype=pl.UInt64)})
+    query = Query("agg", Keys(()), (("n", Count()),))
+    assert [*agree(monkeypatch, frame, query, PrivacyUnit("u", max_rows=2)).values()] == [[8 * 2**20]]
+
+
 def test_186_frames_of_more_rows_than_32_bits_number_are_counted_otherwise(monkeypatch):
     """Polars with a 64-bit index holds such frames. Code with 32-bit row numbers or squares of counts is left out."""
     named, unit = table(3, 200, 9, 4).with_columns(pl.format("{}", pl.col("u"))), PrivacyUnit("u", max_rows=2)
