@@ -546,6 +546,14 @@ READINGS = (
         "test_block_units.py::test_large_numbers_of_units_that_lie_close_together_do_not_fail",
     ),
     bug(
+        "engines",
+        "blocks: places of 16 bits for a cell more than fits",
+        "unit_blocks.narrow_rows",
+        "layout.cells + 1 < 2**16",
+        "layout.cells <= 2**16",
+        "test_block_units.py::test_the_last_of_very_many_cells_has_a_place_of_its_own",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

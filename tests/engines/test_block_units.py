@@ -123,6 +123,15 @@ def test_parts_are_what_is_asked(monkeypatch):
     assert sorted(parts) == list(range(32))
 
 
+@pytest.mark.parametrize("size", [2**16 - 2, 2**16 - 1, 2**16])
+def test_the_last_of_very_many_cells_has_a_place_of_its_own(size):
+    """Places have 16 bits if all of them fit, with the one of rows in no cell."""
+    frame = pl.DataFrame({"k": [0, size - 1, size - 1, size], "u": [1, 2, 3, 4]})
+    query = Query("agg", Keys(key_axes(("k",), range(size), None)), (("n", Count()),))
+    (found,) = whole(frame, query, PrivacyUnit("u", max_rows=1), 1.0).values()
+    assert np.flatnonzero(found).tolist() == [0, size - 1]
+
+
 @pytest.mark.parametrize("nulls", ["drop", "one-unit"])
 def test_missing_units_and_rows_in_no_cell(nulls, monkeypatch):
     frame = table(3, 1_500, 30, 5)
