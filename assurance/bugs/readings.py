@@ -554,6 +554,14 @@ READINGS = (
         "test_block_units.py::test_the_last_of_very_many_cells_has_a_place_of_its_own",
     ),
     bug(
+        "engines",
+        "blocks: counted integers clipped only if one lies above",
+        "row_totals._with_values",
+        "above.view(np.uint64).max(initial=0) >= counted.span",
+        "above.max(initial=0) >= counted.span",
+        "test_block_totals.py::test_whole_numbers_that_are_counted_may_all_lie_on_one_side",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

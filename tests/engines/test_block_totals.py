@@ -131,6 +131,14 @@ def test_few_rows_in_one_cell(monkeypatch):
     assert len(used) >= 12
 
 
+@pytest.mark.parametrize("far", [[-5], [-(2**63)], [7], [2**63 - 1], [-(2**63), 2**63 - 1]], ids=str)
+def test_whole_numbers_that_are_counted_may_all_lie_on_one_side(far, monkeypatch):
+    values = [0, 1, 2, None, *far]
+    frame = pl.DataFrame({"k": [1] * len(values), "x": values})
+    found = agree(monkeypatch, frame, by("k", [1], s=sum("x", (0, 2))))
+    assert next(iter(found.values())) == [len(values)]
+
+
 def test_sums_of_a_block_are_exact():
     """All 2**15 rows are at a bound, except one that is 1 less: a float sum that rounded would lose this 1."""
     rows = 2**15
