@@ -562,6 +562,14 @@ READINGS = (
         "test_block_totals.py::test_whole_numbers_that_are_counted_may_all_lie_on_one_side",
     ),
     bug(
+        "checks",
+        "integers that are counted for other bounds than those of a check",
+        "row_totals.Sums._counted",
+        "(one.name, *one.bounds) == (each.name, each.lower, each.upper)",
+        "one.name == each.name",
+        "test_block_totals.py::test_whole_numbers_that_are_counted_are_compared_with_each_pair_of_bounds",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

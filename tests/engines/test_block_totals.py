@@ -113,6 +113,13 @@ def test_whole_numbers_that_are_counted_tell_which_lie_beyond_their_bounds():
     assert found[OF_CHECKS].tolist() == [below, above, present, outside, rows]
 
 
+def test_whole_numbers_that_are_counted_are_compared_with_each_pair_of_bounds():
+    frame = pl.DataFrame({"k": [1, 2, 3] * 200, "x": [0, 1, 2, 3, 5, None] * 100})
+    query = by("k", [1, 2, 3], s=sum("x", (1, 2)), t=sum("x", (-1, 4)))
+    found = totals(frame, check(frame, query, ROWS), ROWS, 1.0, checks=checks_of(query, ROWS, 1.0))
+    assert found[OF_CHECKS].tolist()[:4] == [100, 200, 0, 100]
+
+
 def test_few_rows_in_one_cell(monkeypatch):
     """Without keys: NumPy adds up a small table, and Polars a large one."""
     used = []
