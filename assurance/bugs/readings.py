@@ -570,6 +570,14 @@ READINGS = (
         "test_block_totals.py::test_whole_numbers_that_are_counted_are_compared_with_each_pair_of_bounds",
     ),
     bug(
+        "engines",
+        "only the last large chunk of a histogram",
+        "row_totals._histogram",
+        "whole += np.sum(",
+        "whole = np.sum(",
+        "test_totals.py::test_large_chunks_of_a_histogram_are_added_up",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

@@ -165,6 +165,15 @@ def test_large_histograms_are_counted_in_parallel_alike():
     assert next(iter(found.values())) == np.histogram(values, bins=50, range=(-3, 3))[0].tolist()
 
 
+def test_large_chunks_of_a_histogram_are_added_up(monkeypatch):
+    monkeypatch.setattr("dpframe.engines.sums.row_totals.PARALLEL_ROWS", 100)
+    values = np.random.default_rng(0).normal(size=600)
+    chunks = [pl.DataFrame({"x": part}) for part in np.split(values, [250, 300])]  # the second one is small
+    query = asked(lambda dp: dp.histogram("x", bins=50, range=(-3, 3)))
+    found = whole(pl.concat(chunks, rechunk=False), query)
+    assert next(iter(found.values())) == np.histogram(values, bins=50, range=(-3, 3))[0].tolist()
+
+
 DTYPES = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64]
 
 
