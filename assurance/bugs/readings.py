@@ -578,6 +578,14 @@ READINGS = (
         "test_totals.py::test_large_chunks_of_a_histogram_are_added_up",
     ),
     bug(
+        "engines",
+        "strings of pandas: a chunk longer than the first one",
+        "Scratch.of",
+        "if found is None or found.size < rows:",
+        "if found is None:",
+        "test_string_codes.py::test_positions_of_strings",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

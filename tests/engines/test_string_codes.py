@@ -82,6 +82,8 @@ def test_positions_of_strings(keys, kind):
         assert found(pa.chunked_array(parts), keys) == expected(values, keys)
         there = [value for value in values if value is not None] or ["A"]
         assert found(pa.array(there, kind), keys) == expected(there, keys)
+    parts = [pa.array(words(rows, rows), kind) for rows in (2, 30, 5, 37, 90, 1)]
+    assert found(pa.chunked_array(parts), keys) == expected([word for part in parts for word in part.to_pylist()], keys)
     for same in (["A", "B", "C"], ["site-07", "site-70", "site-71", "Berlin7"], ["site-071", "7-bytes\7"], [""]):
         values = words(300, 1, tuple(same))
         assert found(pa.array(values, kind), keys) == expected(values, keys)
