@@ -586,6 +586,14 @@ READINGS = (
         "test_string_codes.py::test_positions_of_strings",
     ),
     bug(
+        "checks",
+        "lower ends between two ticks of a column rounded down",
+        "CheckTask._flags",
+        "lower, upper = -(-int(lower) // tick), int(upper) // tick",
+        "lower, upper = int(lower) // tick, int(upper) // tick",
+        "test_checks_table.py::test_times_are_compared_with_edges_between_two_of_their_ticks",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

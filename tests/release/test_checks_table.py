@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -298,6 +299,17 @@ def test_every_engine_finds_the_numbers_of_plain_python(name, unit, neighbors):
 def test_spark_finds_the_numbers_of_plain_python(spark, unit, neighbors):
     with spark_frames(spark) as make:
         on_an_engine(make, unit, neighbors)
+
+
+@pytest.mark.parametrize("unit", ["us", "ms"])
+def test_times_are_compared_with_edges_between_two_of_their_ticks(unit):
+    begin, half = datetime(2024, 1, 1), timedelta(microseconds=500)
+    edges = [begin + half + timedelta(milliseconds=step) for step in (0, 10, 20)]
+    times = [begin + timedelta(milliseconds=step) for step in (0, 0, 1, 20, 21)]
+    frame = pl.DataFrame({"t": times}, schema={"t": pl.Datetime(unit)})
+    plan = frame.dp.preview.ecdf("t", bins=edges, epsilon=1, checks=True, ledger=dpf.Ledger(epsilon=1))
+    below, above, present = 2, 1, 5
+    assert check_counts(frame, plan.checks.checks).tolist() == [below, above, present]
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
