@@ -594,6 +594,14 @@ READINGS = (
         "test_checks_table.py::test_times_are_compared_with_edges_between_two_of_their_ticks",
     ),
     bug(
+        "checks",
+        "flags of a fifth column in the bits of other facts",
+        "indicators.MOST_BETWEEN",
+        "MOST_BETWEEN = 4",
+        "MOST_BETWEEN = 5",
+        "test_checks_table.py::test_the_flags_of_many_columns_do_not_meet",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

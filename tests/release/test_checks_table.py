@@ -411,6 +411,24 @@ def test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own(way, unit,
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_the_flags_of_many_columns_do_not_meet(way, monkeypatch):
+    """A row has 16 bits of flags; columns that do not fit are looked at otherwise."""
+    if way == "kernels":
+        pytest.importorskip("numba")
+    monkeypatch.setattr(kernels, "FEW_ROWS", WAYS[way])
+    for many in range(1, 8):
+        names = [f"x{number}" for number in range(many)]
+        values = {name: [9.0, 0.5, None] if name == names[-1] else [None] * 3 for name in names}
+        frame = pl.DataFrame({"u": [1, 1, 2], **values}, schema_overrides=dict.fromkeys(names, pl.Float64))
+        asked = {name: dpf.mean(name, bounds=(0, 1)) for name in names}
+        unit = PrivacyUnit("u", max_rows=2)
+        checks = checks_of(frame.dp.preview.agg(asked, epsilon=1, unit=unit).query, unit, 1)
+        found = [(one.of, n) for one, n in zip(checks.indicators, check_counts(frame, checks).tolist(), strict=True)]
+        assert [n for of, n in found if of == names[-1]] == [0, 1, 1]  # below, above and present
+        assert [n for of, n in found if of in names[:-1]] == [0] * 3 * (many - 1)
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_whole_numbers_that_floats_cannot_tell_apart_are_compared_as_floats(way, monkeypatch):
     """Kernels and arrays must round values and bounds beyond 2**53 alike; some bounds lie between whole numbers."""
     if way == "kernels":
