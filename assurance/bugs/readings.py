@@ -602,6 +602,14 @@ READINGS = (
         "test_checks_table.py::test_the_flags_of_many_columns_do_not_meet",
     ),
     bug(
+        "changes",
+        "all columns of a sort in the direction of the first",
+        "frames.changes.sorted_by",
+        "zip(columns, each, strict=True)",
+        "zip(columns, each[:1] * len(each), strict=True)",
+        "accessor/test_changed_frame.py::test_each_column_is_sorted_in_its_own_direction",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

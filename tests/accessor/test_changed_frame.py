@@ -182,6 +182,15 @@ def test_a_sorted_result(released, name, tmp_path):
         assert "a total of them" not in " ".join(made.dp.table("csv"))
 
 
+def test_each_column_is_sorted_in_its_own_direction(released):
+    frame = released[0]["count"]
+    for each in ([False, True], [True, False]):
+        rows = frame.dp.sort("sex", "ward", descending=each)
+        assert list(zip(rows["sex"], rows["ward"], strict=True)) == [
+            (sex, ward) for sex in sorted([0, 1], reverse=each[0]) for ward in sorted("ABC", reverse=each[1])
+        ]
+
+
 def test_a_key_that_decides_ties_leaves_a_sort_by_numbers_what_it_is(released):
     frame = released[0]["count"]
     for columns, by_numbers in ((("count", "ward"), True), (("ward", "count"), True), (("ward", "sex"), False)):
