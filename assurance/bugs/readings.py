@@ -610,6 +610,14 @@ READINGS = (
         "accessor/test_changed_frame.py::test_each_column_is_sorted_in_its_own_direction",
     ),
     bug(
+        "changes",
+        "the time zone of dates that were translated to texts",
+        "frames.changes._axes",
+        '("every", "starts", "zone", "first", "last")',
+        '("every", "starts", "first", "last")',
+        "accessor/test_changed_frame.py::test_dates_of_a_zone_that_were_translated_are_matched_with_texts",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

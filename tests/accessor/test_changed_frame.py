@@ -160,6 +160,19 @@ def test_translated_keys(released, name, tmp_path):
     works(made, ledger, tmp_path)
 
 
+def test_dates_of_a_zone_that_were_translated_are_matched_with_texts():
+    """Texts have no time zone, so that the zone of the dates says nothing of them."""
+    words = ["January", "February"]
+    days = pl.DataFrame({"at": DATA["day"], "month": [words[number % 2] for number in range(ROWS)]})
+    days = days.with_columns(pl.col("at").cast(pl.Datetime("us")).dt.replace_time_zone("Europe/Berlin"))
+    with dpf.Ledger(epsilon=2):
+        months = days.dp.group_by("at", keys=dpf.dates("2026-01-01", "2026-02-28", every="1mo")).count(epsilon=1)
+        texts = days.dp.group_by("month", keys=words).count(epsilon=1)
+    said = dict(zip(months["at"].to_list(), words, strict=True))
+    named = months.dp.relabel({"at": said}, columns={"at": "month"})
+    assert dpf.combine("a + b", {"a": named, "b": texts})["month"].to_list() == words
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_sorted_result(released, name, tmp_path):
     frame, ledger = released[0][name], released[1]
