@@ -619,6 +619,14 @@ READINGS = (
     ),
     bug(
         "results",
+        "only the first record of joined results checked",
+        "foreign._problem_of_parts",
+        'next(filter(None, map(problem_of, parts)), "")',
+        "problem_of(parts[0])",
+        "test_joined.py::test_each_record_of_parts_is_checked",
+    ),
+    bug(
+        "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",
         "max(NormalDist().inv_cdf((1.0 + confidence) / 2.0), *alone) if alone else 0.0",

@@ -220,6 +220,15 @@ def test_a_broken_record_of_parts_is_no_record(parts):
     assert build.record_of(frame) is None
 
 
+def test_each_record_of_parts_is_checked(engine):
+    joined = dpf.concat(weeks(engine))
+    record = build.record_of(joined)
+    for broken, part in enumerate(record["parts"]):
+        parts = [*record["parts"]]
+        parts[broken] = {name: fact for name, fact in part.items() if name != "cost"}
+        assert build.record_of(build.attach(joined.head(1), {**record, "parts": parts})) is None
+
+
 def test_one_release_joined_alone_keeps_its_own_record(engine):
     with dpf.Ledger(epsilon=1):
         one = engine({"week": [1, 1, 2]}).dp.count(epsilon=0.5)
