@@ -627,6 +627,14 @@ READINGS = (
     ),
     bug(
         "results",
+        "the packing of the first row group taken for that of a file",
+        "foreign._check_packing",
+        "range(groups.num_row_groups)",
+        "range(min(1, groups.num_row_groups))",
+        "test_foreign_files.py::test_163_the_packing_of_every_column_in_every_row_group_is_looked_at",
+    ),
+    bug(
+        "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",
         "max(NormalDist().inv_cdf((1.0 + confidence) / 2.0), *alone) if alone else 0.0",

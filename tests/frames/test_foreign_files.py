@@ -8,6 +8,7 @@ import datetime as dt
 import json
 import os
 import random
+from types import SimpleNamespace
 
 import polars as pl
 import pyarrow as pa
@@ -276,6 +277,19 @@ def test_163_what_little_may_unpack_to_much_is_refused_unread(tmp_path, monkeypa
         pq.write_table(table.replace_schema_metadata(metadata), path, compression=packing)
         with pytest.raises(dpf.NoProvenance, match=f"is packed by '{packing.upper()}', in which little may unpack"):
             dpf.read_parquet(path)
+
+
+@pytest.mark.parametrize("column", range(2))
+@pytest.mark.parametrize("group", range(2))
+def test_163_the_packing_of_every_column_in_every_row_group_is_looked_at(group, column):
+    """No library writes two packings of one column into a file, but anybody can change a byte of one."""
+    packings = [["SNAPPY"] * 2 for _ in range(2)]
+    packings[group][column] = "ZSTD"
+    columns = [[SimpleNamespace(compression=packing) for packing in each] for each in packings]
+    groups = [SimpleNamespace(num_columns=2, column=each.__getitem__) for each in columns]
+    metadata = SimpleNamespace(num_row_groups=2, row_group=groups.__getitem__)
+    with pytest.raises(dpf.NoProvenance, match="is packed by 'ZSTD'"):
+        foreign._check_packing(SimpleNamespace(schema_arrow=[], metadata=metadata), "it")
 
 
 def test_163_bytes_that_are_no_text_are_refused_unread(tmp_path, monkeypatch):
