@@ -634,6 +634,14 @@ READINGS = (
         "test_foreign_files.py::test_163_the_packing_of_every_column_in_every_row_group_is_looked_at",
     ),
     bug(
+        "keys",
+        "a dtype of integer keys that depends on which were found",
+        "build._pandas_labels",
+        "if values.dtype.is_integer() and nulls:",
+        "if values.dtype.is_integer() and values.null_count():",
+        "test_found_keys.py::test_the_dtype_of_integers_in_pandas_is_that_of_the_schema",
+    ),
+    bug(
         "results",
         "intervals of quotients by the tails of one draw, where these are light",
         "largest_z",

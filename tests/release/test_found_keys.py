@@ -327,6 +327,15 @@ def test_the_dtype_of_booleans_in_pandas_is_that_of_the_schema(shown):
     assert [None if key is keys.dtype.na_value else key for key in keys] == shown
 
 
+@pytest.mark.parametrize("shown", [[1, 2], [1, None]], ids=["both", "one and missing ones"])
+def test_the_dtype_of_integers_in_pandas_is_that_of_the_schema(shown):
+    pytest.importorskip("pandas")
+    frame = pl.DataFrame({"k": shown * 300}).with_columns(u=pl.int_range(pl.len()))
+    groups = dpf.of(frame, like="pandas").group_by("k", keys=dpf.discover(delta=1e-7, nulls=True))
+    keys = groups.n_units(max_groups=1, epsilon=50, ledger=ledger())["k"]
+    assert str(keys.dtype) == "Int64"
+
+
 def test_times_of_nanoseconds_reach_pandas():
     """Arrow once refused them after the charge, with a message that quoted one of the private values."""
     pytest.importorskip("pandas")
