@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 import dpframe as dpf
 from dpframe.ledger import rows, sql
@@ -31,6 +32,14 @@ ROOT = Path(__file__).resolve().parents[1]
 def stays() -> pl.DataFrame:
     """Return hospital stays by week and ward."""
     return pl.DataFrame({"week": [1, 1, 2, 3, 3, 3, 4], "ward": ["A", "B", "A", "A", "A", "B", "B"]})
+
+
+def lose(stream: dpf.Stream, frame: Any, period: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lose a period: its release fails between the charge and the storing of its numbers."""
+    with monkeypatch.context() as broken:
+        broken.setattr(stream_path, "keep", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            stream.release(frame, period)
 
 
 def stream_of(ledger: Any, **changed: Any) -> dpf.Stream:

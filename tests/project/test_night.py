@@ -37,6 +37,11 @@ def named(name, *, parts=1, found="{rounds} rounds", hours=1.0):
 DRILL = named("good")
 
 
+def git(folder, *words):
+    names = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    return subprocess.run(["git", *names, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A project of its own, whose programs end at once."""
@@ -195,22 +200,18 @@ def test_the_commit_is_that_of_the_code(tmp_path, monkeypatch):
     monkeypatch.setattr(night, "ROOT", tmp_path)
     assert night.code(DRILL) == "unknown+"
 
-    def git(*words):
-        names = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
-        return subprocess.run(["git", *names, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-
-    git("init")
+    git(tmp_path, "init")
     (tmp_path / "dpframe").mkdir()
     (tmp_path / "dpframe" / "one.py").write_text("1\n")
-    git("add", ".")
-    git("commit", "-m", "code")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "code")
     first = night.code(DRILL)
-    assert first == git("rev-parse", "HEAD")[:9]
+    assert first == git(tmp_path, "rev-parse", "HEAD")[:9]
     (tmp_path / "assurance").mkdir()
     (tmp_path / "assurance" / "results.jsonl").write_text("a row\n")
     assert night.code(DRILL) == first
-    git("add", ".")
-    git("commit", "-m", "rows")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "rows")
     assert night.code(DRILL) == first
     (tmp_path / "dpframe" / "one.py").write_text("2\n")
     assert night.code(DRILL) == f"{first}+"
@@ -220,12 +221,11 @@ def test_the_commit_is_that_of_the_code(tmp_path, monkeypatch):
 def test_comments_and_docstrings_are_no_code(tmp_path, monkeypatch):
     monkeypatch.setattr(night, "ROOT", tmp_path)
     (tmp_path / "dpframe").mkdir()
-    names = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
 
     def committed(name, text):
         (tmp_path / "dpframe" / name).write_text(text)
-        for words in (["init"], ["add", "."], [*names, "commit", "-m", "a change"]):
-            subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+        for words in (["init"], ["add", "."], ["commit", "-m", "a change"]):
+            git(tmp_path, *words)
         return night.code(DRILL)
 
     first = committed("one.py", '"""One."""\n\n\ndef one():\n    """Give 1."""\n    return 1\n')
