@@ -368,9 +368,14 @@ def named(value: object) -> str:
     return with_article(type(value).__name__)
 
 
+_SPOKEN_YOU = re.compile(r"eu|one(?=_|\b)|once|u(?:ni(?!n|m)|[ku]|r[il]|s(?!h)|t[eic]|id)", re.IGNORECASE)
+_SPOKEN_VOWEL = re.compile(r"[aeio]|u|hour|heir|hono|ndarray$", re.IGNORECASE)
+
+
 def with_article(noun: str) -> str:
-    """Return a noun with its article."""
-    return f"{'an' if noun[:1].lower() in 'aeiou' or noun == 'ndarray' else 'a'} {noun}"
+    """Return a noun with the article that its sound needs: a user, an office, an hour."""
+    vowel = _SPOKEN_VOWEL.match(noun) and not _SPOKEN_YOU.match(noun)
+    return f"{'an' if vowel else 'a'} {noun}"
 
 
 LONGEST_NAME = 200  # maximum characters of a label, or of the name of a snapshot, a data set or a plan

@@ -260,3 +260,15 @@ def test_an_unknown_column_names_whole_columns_and_how_many_more(engine):
         frame.dp.mean("zzz", bounds=(0, 1), epsilon=1, ledger=dpf.Ledger(epsilon=1))
     with pytest.raises(dpf.UnknownColumn, match=r"It has \['a{56}\.\.\.\] and 1 more\.$"):
         engine({"a" * 99: [1.0], "b": [1.0]}).dp.mean("zzz", bounds=(0, 1), epsilon=1, ledger=dpf.Ledger(epsilon=1))
+
+
+@pytest.mark.parametrize(
+    ("article", "nouns"),
+    [
+        ("a", "user user_id unit university uuid uid url union UK utility euro one one_time us_state patient"),
+        ("an", "office ID employee urgent_case uncle umbrella uninsured usher onset hour honor ndarray int"),
+    ],
+)
+def test_an_article_follows_the_sound_of_its_noun(article, nouns):
+    """Units are named by their columns, and ``user`` is the most common name."""
+    assert [errors.with_article(noun) for noun in nouns.split()] == [f"{article} {noun}" for noun in nouns.split()]
