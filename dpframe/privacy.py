@@ -290,6 +290,11 @@ def noun_of(column: str | Sequence[str] | None) -> str:
     return column if isinstance(column, str) else f"combination of {listed(column, 'and')}"
 
 
+def beyond_first(unit: PrivacyUnit, most: int) -> str:
+    """Return which rows of a unit count as missing: "of an hour beyond the first 2"."""
+    return f"of {with_article(unit.one)} beyond the first{'' if most == 1 else f' {most:,}'}"
+
+
 def _checked_columns(argument: str, column: Any) -> str | tuple[str, ...] | None:
     """Return the name of the unit's column, or the names of several; a list of one name becomes the name."""
     if column is None or isinstance(column, str):

@@ -13,7 +13,7 @@ from dpframe.derived.linear import Form, Linear, Quotient, Sparse, add, divide
 from dpframe.derived.record import HIGH, LOW, columns_of, facts_of, frame_of, measure_of
 from dpframe.derived.traced import Source, check_shown
 from dpframe.display.rounding import limits
-from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors import InvalidArgument, InvalidType, shown, with_article
 from dpframe.exact import is_whole
 from dpframe.privacy import noun_of
 from dpframe.queries.quotients import within_limits
@@ -226,7 +226,7 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
         of = source.measures[name]["verb"]
         if not isinstance(form, Linear) and of not in quotients:
             way = f"Write for instance .dp.select({linear}).dp.{verb}(...)" if linear else "Write dpf.combine"
-            raise InvalidArgument(f"{verb} must be of counts and sums, and {name} is a {of}. {way}.")
+            raise InvalidArgument(f"{verb} must be of counts and sums, and {name} is {with_article(of)}. {way}.")
     return forms
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframe.derived.linear import Block, Linear, Quotient, Sparse
 from dpframe.derived.sums_of_noise import Law, law_of
 from dpframe.display.rounding import AS_IT_WAS
-from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
+from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown, with_article
 from dpframe.frames import build, foreign
 from dpframe.frames.changes import view_of
 from dpframe.frames.kinds import is_frame, is_missing, library_of
@@ -283,7 +283,7 @@ def form_of(source: Source, measure: str) -> Linear | Quotient:
     if "stream" in facts:
         return _of_stream(source, measure)
     if said["verb"] in WAYS:
-        raise _unknown(source, measure, f"a {said['verb']}", WAYS[said["verb"]])
+        raise _unknown(source, measure, with_article(said["verb"]), WAYS[said["verb"]])
     if "bounds_of_groups" in said:
         raise _unknown(source, measure, "of groups with bounds of their own", "Release it with one pair of bounds.")
     if "looks" in said:

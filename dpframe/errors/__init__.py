@@ -368,13 +368,19 @@ def named(value: object) -> str:
     return with_article(type(value).__name__)
 
 
-_SPOKEN_YOU = re.compile(r"eu|one(?=_|\b)|once|u(?:ni(?!n|m)|[ku]|r[il]|s(?!h)|t[eic]|id)", re.IGNORECASE)
-_SPOKEN_VOWEL = re.compile(r"[aeio]|u|hour|heir|hono|ndarray$", re.IGNORECASE)
+_SPELLED = "[b-df-hj-np-tv-xz]*(?![a-z])"  # the rest of a word without a vowel, whose letters are spoken one by one
+_SPOKEN_CONSONANT = re.compile(
+    rf"eu|one(?=_|\b)|once|st[dr](?![a-z])|u(?:ni(?!n|m|de)|[ku]|r[il]|s(?!h)|t[eic]|id|{_SPELLED})", re.IGNORECASE
+)
+_SPOKEN_VOWEL = re.compile(
+    rf"[aeiou]|hour|heir|hono|honest|ndarray$|(?:hmo|mri|[lm]soa)(?![a-z])|[fhlmnrsx]{_SPELLED}|8|1[18](?!\d)",
+    re.IGNORECASE,
+)
 
 
 def with_article(noun: str) -> str:
-    """Return a noun with the article that its sound needs: a user, an office, an hour."""
-    vowel = _SPOKEN_VOWEL.match(noun) and not _SPOKEN_YOU.match(noun)
+    """Return a noun with the article that its sound needs: a user, an office, an hour, an MRN, an 8."""
+    vowel = _SPOKEN_VOWEL.match(noun) and not _SPOKEN_CONSONANT.match(noun)
     return f"{'an' if vowel else 'a'} {noun}"
 
 

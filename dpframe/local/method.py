@@ -27,7 +27,7 @@ from dpframe.exact import exact_epsilon, exactly, shown_up
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.columns import column_frame
 from dpframe.frames.kinds import library_of
-from dpframe.privacy import PrivacyUnit
+from dpframe.privacy import PrivacyUnit, beyond_first
 from dpframe.queries.keys import value_axis
 from dpframe.queries.limits import length
 from dpframe.queries.query import ERROR, NOISY
@@ -148,7 +148,7 @@ def _beyond(known: Mapping[str, Any]) -> list[str]:
     unit = PrivacyUnit.of_facts(known["unit"]) if "unit" in known else None
     if unit is None or unit.column is None or unit.max_rows is None:
         return []
-    return [f"rows of a {unit.one} after {unit.max_rows:,} count as missing"]
+    return [f"rows {beyond_first(unit, unit.max_rows)} count as missing"]
 
 
 def _rows(labels: list[str], row_print: prints.Print) -> dict[str, Any]:

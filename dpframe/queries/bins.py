@@ -193,7 +193,7 @@ class DateAxis(BinAxis):
     def notes(self) -> tuple[str, ...]:
         """Say which rows are in no group."""
         first, last = self._plain_edge(0), self._plain_edge(-1)
-        return (f"rows with a {self.column} before {first}, or from {last} on, are in no group",)
+        return (f"rows with a value of {self.column} before {first}, or from {last} on, are in no group",)
 
     def __str__(self) -> str:
         starts = "" if self.starts == MONDAY else f" from {self.starts.title()}"

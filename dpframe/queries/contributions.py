@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, with_article
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.discovery import found_axis
@@ -176,8 +176,8 @@ def of_population(name: str, statistic: Statistic) -> Statistic:
     """Return the statistic in the form that an interval for a population needs."""
     if statistic.verb not in (*VERBS, *SPREADS):
         raise InvalidArgument(
-            f"population must be left out of a {statistic.verb} ({name}), whose interval for a population nobody knows "
-            "here. Ask for it in a call of its own."
+            f"population must be left out of {with_article(statistic.verb)} ({name}), whose interval for a population "
+            "nobody knows here. Ask for it in a call of its own."
         )
     return statistic.of_population() if isinstance(statistic, Sampled) else statistic
 
@@ -218,7 +218,7 @@ def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, cells: i
     """
     if said["verb"] not in VERBS:
         raise InvalidArgument(
-            f"{name} must be {NAMED} for {asked}, and it is a {said['verb']}. "
+            f"{name} must be {NAMED} for {asked}, and it is {with_article(said['verb'])}. "
             "Release the others in a call of their own."
         )
     if said.get("weight") is not None:

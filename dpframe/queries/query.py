@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, harmless
+from dpframe.errors import InvalidArgument, harmless, with_article
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key
@@ -376,8 +376,8 @@ def _check_subtotals(query: Query, option: Option) -> None:
         if not statistic.adds_up:
             way_out = OF_A_MEAN if statistic.verb in ("mean", "proportion") else OF_OTHERS
             raise InvalidArgument(
-                f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
-                f"{way_out}"
+                f"{option} must be left out of {with_article(statistic.verb)} ({name}), which is not the sum of its "
+                f"parts. {way_out}"
             )
     if not all(isinstance(total, OfRows) for total in query.of_cells):
         raise InvalidArgument(  # an external statistic; the weights of subtotals are those of sums over rows

@@ -30,7 +30,7 @@ from dpframe.ledger.entries import PURE, Answer, Entry
 from dpframe.ledger.ledger import ROWS, ledger_for, warn_of_cost
 from dpframe.ledger.statement import no_ledger
 from dpframe.mechanisms.declared import PureLoss
-from dpframe.privacy import Price, PrivacyUnit
+from dpframe.privacy import Price, PrivacyUnit, beyond_first
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.release.provenance import SCHEMA
@@ -199,10 +199,10 @@ def _notes(unit: PrivacyUnit, most: int, column: str) -> list[str]:
     """Return notes for the reader of the reports."""
     notes = [
         "local model: each report was randomized by itself, and the number of reports is public",
-        f"a {column} that is missing or not declared makes the report of a random one",
+        f"a value of {column} that is missing or not declared makes the report of a random one",
     ]
     if unit.column is not None:
-        notes.append(f"so does each row of a {unit.one} after {most:,}")
+        notes.append(f"so does each row {beyond_first(unit, most)}")
     return notes
 
 

@@ -474,10 +474,18 @@ def test_charts_of_a_population_show_subtotals_at_their_keys_in_any_order_of_row
         assert first == second
 
 
+def test_a_refusal_gives_a_statistic_the_article_that_it_needs():
+    result = pl.DataFrame({"x": [1, 2]}).dp.ecdf("x", bins=[0, 2, 4], epsilon=1.0, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument, match="and it is an ecdf"):
+        result.dp.errors(covers="population")
+    with pytest.raises(dpf.InvalidArgument, match="and it is an ecdf"):
+        result.dp.total()
+
+
 @pytest.mark.parametrize(("asked", "verb"), REFUSED)
 def test_other_statistics_are_refused_by_name(asked, verb):
     result = _shop().dp.group_by("variant", keys=["A", "B"]).agg(x=asked(), epsilon=1.0, ledger=_ledger())
-    with pytest.raises(dpf.InvalidArgument, match=rf"x must be a count, .* and it is a {verb}"):
+    with pytest.raises(dpf.InvalidArgument, match=rf"x must be a count, .* and it is an? {verb}"):
         dpf.compare(result, "B", "A")
 
 

@@ -266,7 +266,9 @@ def test_an_unknown_column_names_whole_columns_and_how_many_more(engine):
     ("article", "nouns"),
     [
         ("a", "user user_id unit university uuid uid url union UK utility euro one one_time us_state patient"),
-        ("an", "office ID employee urgent_case uncle umbrella uninsured usher onset hour honor ndarray int"),
+        ("a", "UN UPRN unidirectional honey household str std strata row 1 7 110"),
+        ("an", "office ID employee urgent_case uncle umbrella uninsured usher onset hour hour_2 honor ndarray int"),
+        ("an", "MRN nhs_number SSN HMO hmo_id lsoa11 x-ray s3_key n_units unidentified honest upvote 8 11 18_days"),
     ],
 )
 def test_an_article_follows_the_sound_of_its_noun(article, nouns):

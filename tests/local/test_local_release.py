@@ -87,8 +87,20 @@ def test_197_the_statement_counts_all_reports_of_a_person():
     said = found.dp.statement()
     assert "no outcome is more than 2.72 times as likely as if one person had another value" in said
     assert "(differential privacy, epsilon 1)" in said  # two reports of epsilon 0.5 each
-    assert "rows of a person after 2 count as missing" in found.dp.provenance["notes"]
+    assert "rows of a person beyond the first 2 count as missing" in found.dp.provenance["notes"]
     assert "epsilon 0.5)" in dpf.local.estimate(asked()).dp.statement()
+
+
+@pytest.mark.parametrize(("most", "first"), [(1, "first"), (2, "first 2")])
+def test_notes_name_the_rows_of_a_unit_that_count_as_missing(most, first):
+    unit = dpf.PrivacyUnit("hour", neighbors="replace", max_rows=most)
+    reports = asked(pl.DataFrame(ROWS).rename({"person": "hour"}), ledger=paid(unit=unit))
+    assert reports.dp.provenance["notes"][1:] == [
+        "a value of drug that is missing or not declared makes the report of a random one",
+        f"so does each row of an hour beyond the {first}",
+    ]
+    notes = dpf.local.estimate(reports).dp.provenance["notes"]
+    assert f"rows of an hour beyond the {first} count as missing" in notes
 
 
 def test_reports_that_another_method_made_are_refused():

@@ -204,7 +204,7 @@ def test_the_column_of_the_result_holds_dates(engine):
     assert told["cells"] == [
         {"columns": ["day"], "size": 3, "keys": ["date"], "every": "1w", "first": "2025-01-06", "last": "2025-01-20"}
     ]
-    assert told["notes"] == ["rows with a day before 2025-01-06, or from 2025-01-27 on, are in no group"]
+    assert told["notes"] == ["rows with a value of day before 2025-01-06, or from 2025-01-27 on, are in no group"]
     assert not told["altered"]
 
 

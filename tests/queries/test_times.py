@@ -387,7 +387,7 @@ def test_records_ledgers_and_files_say_the_zone(engine, tmp_path):
             **{"first": "2025-10-26 00:00+02:00", "last": "2025-10-26 23:00+01:00"},
         }
     ]
-    words = "rows with a at before 2025-10-26 00:00+02:00, or from 2025-10-27 00:00+01:00 on, are in no group"
+    words = "rows with a value of at before 2025-10-26 00:00+02:00, or from 2025-10-27 00:00+01:00 on, are in no group"
     assert told["notes"] == [words]
     again = dpf.of(frame).group_by("at", keys=AUTUMN).count(**asked)
     assert again["count"].to_list() == released["count"].to_list()
