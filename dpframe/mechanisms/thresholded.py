@@ -242,7 +242,7 @@ class Thresholded(Mechanism):
             low, high = (low, middle) if enough else (middle, high)
         return float(math.ceil((self.line + high - 1) * self.grid))  # P(Z < -g) = P(Z >= g + 1)
 
-    def words(self, one: str = "person", many: str = "people") -> str:
+    def words(self, one: str, many: str) -> str:
         """Return the threshold as text, in units of this noun."""
         half, most = (
             f"1 {one}" if size == 1 else f"{size:,.0f} {many}" for size in map(self.likely_shown, (HALF, MOST))

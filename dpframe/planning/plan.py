@@ -198,7 +198,7 @@ class Plan(Costing):
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        of_keys = _found_notes(self.query, self.parts[0].mechanism) if self.query.keys.unknown else []
+        of_keys = _found_notes(self.unit, self.query, self.parts[0].mechanism) if self.query.keys.unknown else []
         of_values = tuple(
             note
             for _, statistic in self.query.statistics
@@ -421,15 +421,14 @@ def _other(name: str) -> str:
     return "max_groups" if name == "max_rows" else "max_rows"
 
 
-def _found_notes(query: Query, law: Mechanism) -> list[str]:
+def _found_notes(unit: PrivacyUnit, query: Query, law: Mechanism) -> list[str]:
     """Return notes for the reader on unknown groups."""
     axis = found_axis(query.keys)
     if axis is None or axis.discovery is None:
         return []
     assert isinstance(law, Thresholded)
-    nouns, units, verb = (
-        (("row", "rows"), "rows", "count") if axis.by_rows else (("person", "people"), "units", "n_units")
-    )
+    units, verb = ("rows", "count") if axis.by_rows else ("units", "n_units")
+    nouns = ("row", "rows") if axis.by_rows else (f"unit ({unit.one})", f"units ({unit.one})")
     said = [law.words(*nouns), "among groups that are shown, the numbers of those near the threshold are too high"]
     if axis.discovery.largest:
         said.append(f"at most {axis.discovery.largest:,} of them are shown, those of the largest noisy numbers")

@@ -338,9 +338,10 @@ def test_at_least_raises_the_line_by_the_others():
 def test_words_say_when_groups_are_shown():
     law = of_noise(Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6), ONE, Fraction(1, 10**6))
     assert law.line == 22
-    assert law.words() == "a group of 22 people is shown half the time, of 29 people 95% of the time"
+    assert law.words("person", "people") == "a group of 22 people is shown half the time, of 29 people 95% of the time"
     assert law.words("row", "rows") == "a group of 22 rows is shown half the time, of 29 rows 95% of the time"
-    assert replace(law, line=1).words().startswith("a group of 1 person is shown half the time, of 8 people 95%")
+    lowest = replace(law, line=1).words("row", "rows")
+    assert lowest == "a group of 1 row is shown half the time, of 8 rows 95% of the time"
     people = int(law.likely_shown(0.95))
     with noise.insecure_bits(3):
         rates = [law.is_shown(law.add_noise(np.full(100_000, size))).mean() for size in (people, people - 1)]
@@ -350,7 +351,8 @@ def test_words_say_when_groups_are_shown():
 def test_words_count_people_where_people_in_several_groups_weigh_less():
     law = Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6, grid=FINE)
     found = of_noise(law, as_array(key_weights(9, 1, 2)), Fraction(1, 10**6))
-    assert found.words() == "a group of 23 people is shown half the time, of 30 people 95% of the time"
+    said = "a group of 23 people is shown half the time, of 30 people 95% of the time"
+    assert found.words("person", "people") == said
 
 
 def test_the_loss_of_both_is_added_and_the_larger_where_units_differ():

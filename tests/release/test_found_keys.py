@@ -598,8 +598,8 @@ def test_errors_are_those_of_the_noise_and_can_be_asked_for():
 def test_a_table_of_prices_says_what_is_shown_at_each():
     groups = visits(3).dp.preview.group_by("k", keys=FOUND)
     words = repr(groups.n_units(max_groups=1, epsilon=[0.1, 1], ledger=ledger()))
-    assert "at epsilon 0.1 a group of 113 people is shown half the time" in words
-    assert "at epsilon 1 a group of 17 people is shown half the time" in words
+    assert "at epsilon 0.1 a group of 113 units (u) is shown half the time" in words
+    assert "at epsilon 1 a group of 17 units (u) is shown half the time" in words
     assert words.count("rows without a value of k are in no group") == 1
 
 
