@@ -40,18 +40,20 @@ def words(
 ) -> Words:
     """Return the title, the captions and the description for screen readers.
 
-    `left_out` names what is not drawn, and is never cut for lack of room. `marks` explains what is drawn differently.
+    `left_out` names what is not drawn, and is never cut for lack of room, nor is the key of the marks. `marks` explains
+    which values are drawn differently.
     """
+    key = _key(panels)
     title = asked.title if asked.title is not None else _title(names, facts)
     said = _said(title, facts, panels, left_out)
     if asked.notes is False:
-        subtitle, captions, left_out, notes = "", [], (), []
+        subtitle, captions, left_out, key, notes = "", [], (), [], []
     else:
         subtitle, captions = _subtitle(names, facts, panels), _captions(names, facts, panels, marks)
         notes = [asked.notes] if isinstance(asked.notes, str) else [] if asked.notes is True else [*asked.notes]
     if "warning" in facts:
         notes.append(facts["warning"])
-    first = _sentences(left_out)
+    first = _sentences([*left_out, *key])
     sentences = tuple(words for words in _sentences(captions) if words not in first)
     return Words(title, tuple(notes), subtitle, said, sentences, first)
 
@@ -114,6 +116,16 @@ def protected(facts: Facts) -> str:
     return f"{each} protected{local}"
 
 
+def _key(panels: Sequence[Panel]) -> list[str]:
+    """Return the meaning of marks that nothing else explains, so the text is never cut."""
+    said: list[str] = []
+    if any(panel.kind != "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
+        said.append("hatched, with arrows: intervals that have no end there, since the noise leaves the number open")
+    if any(panel.banded and panel.kind != "heatmap" for panel in panels):
+        said.append("orange bands: twice the expected error of each denoised value")
+    return said
+
+
 def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks: Sequence[str]) -> list[str]:
     """Return the captions below the picture; the most important come first, since the last may be cut."""
     measures = {name: measure(name, facts) for name in names}
@@ -121,8 +133,6 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks
     cells = [cell for panel in panels for cell in panel.cells]
     said = warned_lines_by_share(facts)
     said += [words for name in released if (words := chosen_words(name, facts)) is not None]
-    if any(panel.kind != "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
-        said.append("hatched, with arrows: intervals that have no end there, since the noise leaves the number open")
     if any(panel.kind == "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append(f"of {sum(map(open_end, cells)):,} cells the noise leaves the number open")
     checks = check_lines(facts)  # these name bounds and the share of values beyond them
@@ -135,8 +145,6 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks
         said.append("cells are drawn equal, though their bins differ in width")
     if any(_is_moved(cell) for panel in panels if panel.kind != "heatmap" for cell in panel.cells):
         said.append("intervals surround the unbiased values, which adjusting moved")
-    if any(panel.banded and panel.kind != "heatmap" for panel in panels):
-        said.append("orange bands: twice the expected error of each denoised value")
     has_zeros = any(cell["value"] == 0.0 and _middle(cell) < 0.0 for cell in cells)
     said += [_at_zero(words) for words in drawn if has_zeros or AT_ZERO not in words]
     return [*said, *facts["notes"], *checks]

@@ -36,7 +36,7 @@ class Words:
     subtitle: str = ""
     alt: str = ""  # the description for screen readers; if empty, the title serves
     sentences: tuple[str, ...] = ()  # sentences above the notes, as far as there is room
-    left_out: tuple[str, ...] = ()  # sentences on what is not drawn, above all others
+    left_out: tuple[str, ...] = ()  # sentences on what is not drawn, and on marks, above all others
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alt", no_markup(self.alt))

@@ -45,7 +45,7 @@ class Look:
     dark: bool | None = False  # None: the caller's own theme applies
     paragraphs: tuple[tuple[str, ...], ...] = ()  # sentences of each paragraph, which shows as many as fit
     captions: tuple[str, ...] = ()  # lines
-    left_out: tuple[str, ...] = ()  # sentences on what is not drawn; all of them are shown
+    left_out: tuple[str, ...] = ()  # sentences on what is not drawn, and on marks; all are shown
 
     @property
     def lines(self) -> list[str]:

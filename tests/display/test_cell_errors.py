@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from datetime import datetime
 
 import numpy as np
 import polars as pl
@@ -89,6 +90,17 @@ def test_errors_of_cells_where_nothing_is_known():
         mean = people.dp.mean("age", bounds=(0, 100), epsilon=0.3)
     assert found.dp.errors(cells=True)["count_denoised_rmse"].null_count() == 2
     assert mean.dp.errors(cells=True)["age_mean_noisy_rmse"].null_count() == 1
+
+
+def test_charts_explain_bands_where_other_captions_have_no_room():
+    """The statement has the captions that are cut, but it says nothing of marks in a picture."""
+    pytest.importorskip("altair")
+    times = pl.DataFrame({"at": [datetime(2026, 1, 1)] * 20})
+    hours = times.dp.group_by("at", keys=dpf.dates("2026-01-01T00:00", "2026-01-02T23:00", every="6h"))
+    with dpf.Ledger(epsilon=9), noise.insecure_bits(1):
+        captions = seen(hours.count(epsilon=0.1).dp.plot())["captions"]
+    assert "More: .dp.statement()." in captions
+    assert "Orange bands: twice the expected error of each denoised value." in captions
 
 
 def test_charts_and_tables_show_them(sizes):
