@@ -475,7 +475,7 @@ def _centre(altair: Any, panel: Panel, along: str) -> Cell:
         return place
     padding = POINT_PADDING if panel.kind != "bar" else 0
     at = "right" if panel.running else "left" if x.is_dates and panel.kind != "bar" else "middle"
-    return {along: channel(f"{at}:{_type(x)}", title=no_markup(x.name), **_continuous(altair, x, padding))}
+    return {along: channel(f"{at}:{_type(x)}", title=no_markup(x.name), **_continuous(altair, x, padding, at))}
 
 
 def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: bool) -> Cell:
@@ -500,10 +500,10 @@ def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: 
     return {along: channel(f"{first}:{_type(dimension)}", title=title, **placed), f"{along}2": last}
 
 
-def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
+def _continuous(altair: Any, dimension: Dimension, padding: int, at: str = "left") -> Cell:
     """Return the scale and the axis of numbers or of time, with ticks at the edges if there are few enough."""
     if dimension.kind == "time":
-        return time_axis(altair, dimension, padding)
+        return time_axis(altair, dimension, padding, at)
     room = {"padding": padding} if padding else {}
     edges = dimension.edges
     ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else the scale starts inside the first bin
@@ -517,13 +517,19 @@ def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
     }
 
 
-def time_axis(altair: Any, dimension: Dimension, padding: int = 0) -> Cell:
-    """Return the scale and the axis of time."""
+def time_axis(altair: Any, dimension: Dimension, padding: int = 0, at: str = "left") -> Cell:
+    """Return the scale and the axis of time; with padding, the values of dates stand at the ``left`` or ``right`` edge.
+
+    The scale of a single such value has no width. So it gets one tick, since two would be drawn over each other.
+    """
     room, edges = {"padding": padding} if padding else {}, dimension.edges
     whole = {"domain": [1000 * edges[0], 1000 * edges[-1]]} if padding and not dimension.is_dates else room
+    ticks = _ticks_of_time(dimension)
+    if padding and dimension.is_dates and len(edges) == 2:
+        ticks["values"] = ticks["values"][:1] if at == "left" else ticks["values"][1:]
     return {
         "scale": altair.Scale(type="utc", **whole),
-        "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=6, **_ticks_of_time(dimension)),
+        "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=6, **ticks),
     }
 
 

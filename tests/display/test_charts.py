@@ -143,6 +143,23 @@ def test_few_steps_of_time_have_a_tick_each(altair, ledger, every, last, ticks, 
     assert ticks_of(steps.mean("x", bounds=(0, 9), epsilon=1, ledger=ledger).dp.plot()) == (ticks, words)
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "every", "periods", "tick", "words"),
+    [
+        ("2026-01-01", "2026-02-28", "1mo", 1, "2026-02-01", OF_MONTHS),
+        ("2025-12-01", "2026-01-31", "1mo", 1, "2026-01-01", OF_MONTHS),
+        ("2026-01-01", "2026-06-30", "1mo", 5, "2026-06-01", OF_MONTHS),
+        ("2026-01-01", "2026-01-02", "1d", 1, "2026-01-02", OF_DAYS),
+        ("2025-01-01", "2026-12-31", "1y", 1, "2026-01-01", None),
+    ],
+)
+def test_a_single_step_of_time_has_one_tick(altair, ledger, first, last, every, periods, tick, words):
+    """The end of the step lies at the same place, since the scale of one value has no width."""
+    steps = pl.DataFrame({"day": [date(2026, 1, 1)]}).dp.group_by("day", keys=dpf.dates(first, last, every=every))
+    chart = steps.count(epsilon=1, ledger=ledger).dp.change(periods).dp.plot()
+    assert ticks_of(chart) == ([tick], words)
+
+
 @pytest.mark.parametrize(("last", "every"), [("2026-01-19", 1), ("2026-06-29", 2), ("2027-01-04", None)])
 def test_ticks_of_weeks_are_the_days_on_which_they_begin(frame, ledger, last, every):
     keys = dpf.dates("2026-01-05", last, every="1w")
