@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,8 @@ class Table:
     def written(self, column: Column) -> list[str]:
         """Return the cells of a column as text."""
         if not column.is_number:
-            return [self.write(cell, None) if isinstance(cell, float) else str(cell) for cell in column.cells]
+            write = partial(self.write, is_key=True)
+            return [write(cell, None) if isinstance(cell, float) else str(cell) for cell in column.cells]
         texts = [self.write(value, column.decimals) for value in column.cells]
         return texts if column.forms is None else list(map(str.format, column.forms, texts))
 
@@ -138,7 +140,7 @@ def label(value: Any, missing: str, write: Write) -> Any:
         return missing
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         return harmless(str(value).removesuffix(" 00:00:00"))  # a day has no clock time
-    return int(value) if isinstance(value, (int, np.integer)) else write(float(value), None)
+    return int(value) if isinstance(value, (int, np.integer)) else write(float(value), None, is_key=True)
 
 
 def _key(value: Any, missing: str, write: Write) -> Any:
@@ -210,8 +212,10 @@ def _bin(left: Any, right: Any, missing: str, write: Write) -> str:
 
 def _whole(left: int, right: int, missing: str, write: Write) -> str:
     """Return the whole numbers from `left` to below `right` as text."""
+    if left is None or left != left:
+        return missing
     last = int(right) - 1
-    return write(float(left), None) if last == left else _bin(left, last, missing, write)
+    return " to ".join(write(float(end), None) for end in dict.fromkeys((int(left), last)))
 
 
 def _statistic_columns(name: str, numbers: Rounded, expected: Any, ends: Shown) -> list[Column]:

@@ -7,11 +7,11 @@ marked where they say nothing. Intervals of rounded numbers still hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,7 +246,11 @@ def _in_rows(rows: Booleans) -> str:
 NEEDS_LOCALE = "locale= needs Babel: pip install 'dpframe[tables]'"
 NONE = "-"
 
-Write = Callable[[float, int | None], str]
+
+class Write(Protocol):
+    """Writes a number with the decimals that are given or with all digits, as a measured value or as a key."""
+
+    def __call__(self, value: float, decimals: int | None, *, is_key: bool = False) -> str: ...
 
 
 def writer(locale: str | None) -> Write:
@@ -273,17 +277,18 @@ def checked_locale(locale: object) -> Any:
     raise InvalidArgument(f'locale must be one that Babel knows, not {shown(locale)}. Write for instance "de" or "fr".')
 
 
-def _english(value: float, decimals: int | None) -> str:
+def _english(value: float, decimals: int | None, *, is_key: bool = False) -> str:
     if value is None or value != value:
         return NONE
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if decimals is None:
-        return f"{value:,.15g}" if abs(value) >= 10_000 else f"{value:.15g}"
+        may_be_a_year = is_key and abs(value) < 10_000
+        return f"{value:.15g}" if may_be_a_year else f"{value:,.15g}"
     return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"  # no -0.0
 
 
-def _written(value: float, decimals: int | None, *, locale: Any) -> str:
+def _written(value: float, decimals: int | None, *, is_key: bool = False, locale: Any) -> str:
     if value is None or not math.isfinite(value):
         return _english(value, decimals)
     from babel.numbers import format_decimal

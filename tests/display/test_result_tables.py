@@ -86,6 +86,25 @@ def test_numbers_of_rows_and_of_groups_are_whole():
     assert list(dict.fromkeys(row[0] for row in rows))[:4] == ["1", "2", "3 to 4", "5 to 8"]
 
 
+def test_thousands_have_separators_except_in_keys_that_may_be_years():
+    frame = pl.DataFrame({"ward": ["A"] + ["B"] * 3, "year": [2020.5] * 4, "person": [1, 2, 3, 4]})
+    price = {"epsilon": 1e6, "ledger": dpf.Ledger(epsilon=1e9), "checks": False}  # the errors round to 0.1 at most
+    years = pl.concat([frame] * 1_000).dp.histogram("year", bins=[2020, 2021, 2022], **price)
+    for digits in ("error", None):
+        assert [row[:2] for row in rows_of(years, digits=digits)] == [["2020 to 2021", "4,000"], ["2021 to 2022", "0"]]
+    groups = pl.concat([frame] * 1_000).dp.group_by("ward", keys=["A", "B"])
+    both = groups.agg(n=dpf.count(), years=dpf.sum("year", bounds=(0, 9_000)), **price)
+    assert rows_of(dpf.compare(both, "B", "A"))[0][:2] == ["n", "2,000"]
+    grid = frame.dp.contributions(epsilon=1, ledger=dpf.Ledger(epsilon=1, unit="person"))
+    assert "513 to 1,024" in [row[0] for row in rows_of(grid)]
+
+
+def rows_of(result, **options):
+    """Return the cells of the rows of a Markdown table."""
+    lines = [line for line in result.dp.table("markdown", **options).splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
 def test_each_kind_of_interval_is_told_where_there_is_one():
     ask = pl.DataFrame({"age": [31, 45]}).dp.agg
     ledger, ends = dpf.Ledger(epsilon=9), "from, to: 95% confidence interval (noise)"
