@@ -181,10 +181,14 @@ class PrivacyUnit:
     def __dir__(self) -> list[str]:
         """Return the parameters; the other names are for plans and records."""
         internal = {"bounded", "columns", "contribution", "facts", "is_bounded", "of_facts", "one", "who", "whole"}
-        internal |= {"without"}
+        internal |= {"without", "words"}
         return [name for name in super().__dir__() if name not in internal]
 
     def __str__(self) -> str:
+        return self.words()
+
+    def words(self, *, in_all: bool = False) -> str:
+        """Return the unit as text; with `in_all`, `max_rows` bounds all groups and periods together, as in a stream."""
         if self.column is None:
             return f"each row, {self.neighbors} neighbors"
         names = [repr(name) for name in self.columns]
@@ -194,7 +198,8 @@ class PrivacyUnit:
         bounds = self.contribution
         rows = "1 row" if bounds.max_rows == 1 else f"{bounds.max_rows} rows"
         groups = "1 group" if bounds.max_groups == 1 else f"each of {bounds.max_groups} groups"
-        return f"{who} (at most {rows} in {groups} at full weight), {self.neighbors} neighbors"
+        where = "in all" if in_all else f"in {groups} at full weight"
+        return f"{who} (at most {rows} {where}), {self.neighbors} neighbors"
 
 
 @dataclass(frozen=True)
@@ -288,6 +293,12 @@ def noun_of(column: str | Sequence[str] | None) -> str:
     if column is None:
         return "row"
     return column if isinstance(column, str) else f"combination of {listed(column, 'and')}"
+
+
+def protected_words(facts: Mapping[str, Any]) -> str:
+    """Return what a record protects as text; `facts` are of a release, of one of its origins, or of a computation."""
+    released = facts["of"][0] if "of" in facts else facts
+    return PrivacyUnit.of_facts(facts["unit"]).words(in_all="period" in released)  # only streams have periods
 
 
 def beyond_first(unit: PrivacyUnit, most: int) -> str:

@@ -17,7 +17,7 @@ from dpframe.display.statements import warned_lines
 from dpframe.errors import InvalidArgument, listed
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.changes import end_taken, is_whole
-from dpframe.privacy import PrivacyUnit
+from dpframe.privacy import PrivacyUnit, protected_words
 from dpframe.queries.contributions import TABLE
 from dpframe.queries.query import ERROR
 
@@ -189,10 +189,11 @@ def _protections(facts: Facts) -> dict[str, str]:
     names: dict[str, list[str]] = {}
     for name, unit in units.items():
         names.setdefault(unit.one, []).append(name)
-    full = "; ".join(f"{unit} (in {name})" for name, unit in units.items())
+    protected = {one["name"]: protected_words(one) for one in facts["of"]}
+    full = "; ".join(f"{words} (in {name})" for name, words in protected.items())
     each = listed([f"each {noun} in {listed(of)}" for noun, of in names.items()])
     return {
-        **({"protects": full} if len({*units.values()}) > 1 else {}),
+        **({"protects": full} if len({*protected.values()}) > 1 else {}),
         **({"each": each} if len(names) > 1 else {}),
     }
 

@@ -28,7 +28,7 @@ from dpframe.errors import harmless, listed, no_markup
 from dpframe.frames import build
 from dpframe.frames.changes import view_of
 from dpframe.frames.prints import Places
-from dpframe.privacy import PrivacyUnit, noun_of
+from dpframe.privacy import noun_of, protected_words
 from dpframe.queries.contributions import POPULATION
 from dpframe.queries.query import ERROR
 
@@ -110,7 +110,7 @@ def section(facts: Mapping[str, Any], table: Table, frame: Any, chart: Any) -> S
 
 
 def _units(facts: Facts) -> str:
-    return str(facts.get("protects") or PrivacyUnit.of_facts(facts["unit"]))
+    return str(facts.get("protects") or protected_words(facts))
 
 
 def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

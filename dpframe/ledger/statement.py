@@ -277,7 +277,7 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
             "label": entry.label and writable(entry.label),  # older ledgers may hold any text
             "snapshot": entry.snapshot and writable(entry.snapshot),
             "query": writable(entry.query),
-            "unit": str(entry.unit),
+            "unit": entry.unit.words(in_all=entry.stream is not None),
             "epsilon": entry.cost.epsilon,
             "delta": entry.cost.delta,
             "amount": ", ".join(_shown_exactly(coordinate) for coordinate in entry.amount),
@@ -301,7 +301,7 @@ def answers_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
                 "label": entry.label and writable(entry.label),
                 "snapshot": entry.snapshot and writable(entry.snapshot),
                 "query": writable(entry.query),
-                "unit": str(entry.unit),
+                "unit": entry.unit.words(in_all=entry.stream is not None),
                 "epsilon": paid.cost.epsilon,
                 "delta": paid.cost.delta,
                 "stored": number,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -210,6 +211,31 @@ def test_results_know_what_they_are(tmp_path, engine):
         so_far.dp.count(epsilon=1)
     if not engine.is_pandas:
         assert copy.deepcopy(stream).release(engine(stays()), "2026-W02").equals(frame)
+
+
+def test_the_bound_of_a_unit_is_said_to_be_over_all_periods_and_groups(tmp_path):
+    """No row of a stream has a lower weight: the earliest rows of a unit count, and no others."""
+    ledger = dpf.Ledger(epsilon=9, unit="person")
+    stream = stream_of(ledger, by=["ward"], keys={"ward": ["A", "B"]}, max_rows=3)
+    weeks = [stream.release(pl.DataFrame(stays()), week) for week in ("2026-W02", "2026-W03")]
+    said = "each value of 'person' (at most 3 rows in all), add-remove neighbors"
+    derived = dpf.combine("b.total - a.total", {"a": weeks[0], "b": weeks[1]})
+    assert ledger.to_frame(like="polars")["unit"].to_list() == [said]
+    for text in (repr(weeks[0].dp), weeks[0].dp.table("markdown"), derived.dp.table("markdown")):
+        assert said in text
+        assert "full weight" not in text
+    assert weeks[0].dp.provenance["unit"] == {
+        "column": "person",
+        "max_rows": 3,
+        "max_groups": 1,
+        "neighbors": "add-remove",
+        "nulls": "drop",
+    }
+    pytest.importorskip("altair")
+    weeks[1].dp.write_html(tmp_path / "week.html")
+    page = html.unescape((tmp_path / "week.html").read_text(encoding="utf-8"))
+    assert said in page
+    assert "full weight" not in page
 
 
 def test_tables():
