@@ -21,7 +21,7 @@ from dpframe.derived.linear import Linear, Moments, Quotient, ends, half_widths
 from dpframe.derived.sums_of_noise import law_of, normal_quantile
 from dpframe.derived.traced import Source
 from dpframe.display.pages import margin
-from dpframe.display.rounding import HIGH, LOW, end_words
+from dpframe.display.rounding import HIGH, LOW, end_words, of_frame
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
@@ -401,14 +401,21 @@ def sampled_names(source: Source, asked: str) -> list[str]:
 
 
 def intervals_of(source: Source, asked: str) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """Return the values of each statistic and the ends of their 95% intervals, in the order of the frame."""
+    """Return the values of each statistic and the ends of their 95% intervals, in the order of the frame.
+
+    They hold all possible values of the intervals of the noise. An uneven reach of the noise alone would not: the
+    released margin of a mean is its farther end for both sides.
+    """
     names, found = sampled_names(source, asked), {}
     if not source.rows:  # no group reached the threshold
         return {name: (np.empty(0), np.empty(0), np.empty(0)) for name in names}
     for name in names:
         estimate = estimate_of(source, name, asked)
-        value, (low, high) = estimate.values, estimate.limits(source.facts["confidence"])
-        found[name] = _in_order(value, source.places), _in_order(low, source.places), _in_order(high, source.places)
+        (low, high), noise = estimate.limits(source.facts["confidence"]), of_frame(source.frame, source.facts, name)
+        low = np.fmin(low, np.maximum(noise.low, estimate.least))  # both functions skip NaN, an end that nobody knows
+        high = np.fmax(high, np.minimum(noise.high, estimate.most))
+        value, low, high = (_in_order(column, source.places) for column in (estimate.values, low, high))
+        found[name] = value, low, high
     return found
 
 
