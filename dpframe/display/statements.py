@@ -605,11 +605,15 @@ def _drowned(
 ) -> list[str]:
     """Return sentences on numbers whose shown interval holds 0, so that noise may decide even their sign.
 
-    Where there are few, the sentences name their cells.
+    Where there are few, the sentences name their cells. They leave out rows that another sentence calls too noisy, and
+    quantiles: a median is not small because its interval ends on a bound that is 0.
     """
     said = []
     for name, numbers in values.items():
-        may_be_0 = (ends[name].low <= 0.0) & (ends[name].high >= 0.0) & (np.array(errors[name]) > 0.0)
+        if "q" in facts["measures"][name]:
+            continue
+        seen = ends[name]
+        may_be_0 = (seen.low <= 0.0) & (seen.high >= 0.0) & (np.array(errors[name]) > 0.0) & ~seen.noisy
         small = np.flatnonzero(may_be_0).tolist()
         are = "is" if len(small) == 1 else "are"
         of = f"{name} (unbiased)" if is_unplaced(facts["measures"][name], name, ()) else name

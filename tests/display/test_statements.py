@@ -138,6 +138,24 @@ def test_numbers_whose_intervals_leave_out_0_are_distinguished_from_noise():
     assert "distinguish" not in ratio.dp.statement()
 
 
+@pytest.mark.parametrize("mechanism", ["exponential", "laplace"])
+def test_no_quantile_is_called_small_because_its_interval_ends_at_0(mechanism):
+    with dpf.Ledger(epsilon=1), noise.insecure_bits(0):
+        median = PEOPLE[:30].dp.median("age", bounds=(0, 100), mechanism=mechanism, epsilon=0.2, checks=False)
+    assert median.dp.errors(cells=True)["age_median_low"].item() == 0.0
+    assert "distinguish" not in median.dp.statement()
+
+
+def test_rows_that_are_too_noisy_to_tell_are_not_called_small():
+    frame = pl.DataFrame({"g": ["A"] * 500 + ["B"], "x": [0] * 500 + [1]})
+    with dpf.Ledger(epsilon=9), noise.insecure_bits(0):
+        shares = frame.dp.group_by("g", keys=["A", "B"]).proportion("x", epsilon=0.2, checks=False)
+    words = shares.dp.statement()
+    assert "The noise is too large to tell x_proportion in 1 of 2 rows." in words
+    assert "In x_proportion, A is too small to distinguish from noise." in words
+    assert "distinguish" not in shares.dp.filter({"g": ["B"]}).dp.statement()
+
+
 def test_cells_of_noise_are_named_by_all_their_columns_where_they_are_few():
     frame = pl.DataFrame({"ward": ["A"] * 500, "day": ["Mon"] * 250 + ["Tue"] * 250})
     keys = {"ward": ["A", "B"], "day": ["Mon", "Tue"]}
