@@ -211,7 +211,7 @@ def _of_values(
         yield _said(row, f"{said}, clipped", f"{said}, clipped{wrong}", facts), _found(row)
     elif len(ranks) < len(users):
         yield _said(row, said, said, facts), False
-    if ranks:
+    if ranks and (facts["unit"]["column"] is None or len(ranks) == len(users)):  # a share of units says no more
         yield from _of_quantiles(row, said, bound, ranks, facts)
 
 

@@ -898,6 +898,16 @@ def test_a_share_of_units_makes_no_claim_on_a_quantile():
         assert "100% of units (p) with a value of x have one above 10. " in found.dp.statement() + " "
 
 
+def test_a_share_of_units_is_said_once_for_a_quantile_beside_other_statistics():
+    frame = pl.DataFrame({"p": [place // 10 for place in range(3_000)], "x": ([1_000.0] + [5.0] * 9) * 300})
+    statistics = {"doc": dpf.median("x", bounds=(0, 10)), "sp": dpf.std("x", bounds=(0, 10))}
+    asked = {"epsilon": 1e5, "checks": 0.5, "max_rows": 10, "ledger": dpf.Ledger(epsilon=1e9, unit="p")}
+    with pytest.warns(dpf.BoundsWarning):
+        found = frame.dp.agg(**statistics, **asked)
+    (line,) = (line for line in check_lines(found.dp.provenance) if "above" in line)
+    assert line.startswith("100% of units (p) with a value of x have one above 10, clipped: this lowers sp, and")
+
+
 @pytest.mark.parametrize("share", [0.03, 0.6])
 def test_a_quantile_beside_a_mean_of_the_same_bounds_has_a_line_of_its_own(share):
     frame = pl.DataFrame({"x": [1_000.0 if place < share * 1_000 else 5.0 for place in range(1_000)]})
