@@ -16,6 +16,7 @@ from dpframe.display.statements import (
     denoised_words,
     margin_words,
     one_of,
+    promised,
     warned_lines_by_share,
 )
 from dpframe.display.subjects import across, is_pairs, measure, stated, subject
@@ -101,11 +102,10 @@ def _title(names: Sequence[str], facts: Facts) -> str:
 
 def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> str:
     """Return the subtitle: the cost, the privacy unit, and the meaning of the intervals that are drawn."""
-    cost = facts["cost"]
-    delta = f", δ = {pages.at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
+    epsilon, delta = promised(facts)
+    but = f", δ = {pages.at_least(delta, 3):.3g}" if delta else ""
     errors = _errors({name: measure(name, facts) for name in names}, facts, panels)
-    epsilon = pages.at_least(cost["epsilon"], 4)
-    price = facts.get("said", f"ε = {epsilon:.4g}{delta}")  # numbers computed from releases have their own text
+    price = facts.get("said", f"ε = {pages.at_least(epsilon, 4):.4g}{but}")  # computed numbers have their own text
     return BETWEEN.join(filter(None, (price, protected(facts), errors)))
 
 
@@ -228,8 +228,7 @@ def _error(cell: Mapping[str, Any]) -> float:
 
 def _said(title: str, facts: Facts, panels: Sequence[Panel], left_out: Sequence[str]) -> str:
     """Return the description for screen readers: the kind of chart, its numbers if few, and what is not drawn."""
-    cost = facts["cost"]
-    epsilon = pages.at_least(cost["epsilon"], 4)
+    epsilon = pages.at_least(promised(facts)[0], 4)
     how = str(facts.get("said", f"released with differential privacy, epsilon {epsilon:.4g}"))
     parts = [f"{title}. {how[0].upper()}{how[1:]}."]
     for panel in panels:

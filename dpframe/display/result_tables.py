@@ -14,7 +14,7 @@ from dpframe.display import rounding, subjects
 from dpframe.display.layout import to_the_minute, unlike
 from dpframe.display.pages import at_least, number
 from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, Shown, Write, rounded, step_words, writer
-from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words
+from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words, promised
 from dpframe.errors import harmless
 from dpframe.frames import build, changes, foreign
 from dpframe.privacy import protected_words
@@ -293,9 +293,9 @@ def _of_a_choice(facts: Mapping[str, Any]) -> str:
 
 
 def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
-    cost = facts["cost"]
-    delta = f", delta {at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
-    price = str(facts.get("said", f"differentially private: epsilon {at_least(cost['epsilon'], 4):.4g}{delta}"))
+    epsilon, delta = promised(facts)
+    but = f", delta {at_least(delta, 3):.3g}" if delta else ""
+    price = str(facts.get("said", f"differentially private: epsilon {at_least(epsilon, 4):.4g}{but}"))
     if not facts["measures"]:
         return price
     if "top" in facts:

@@ -531,21 +531,35 @@ def method_words(facts: Mapping[str, Any]) -> str:
     return f"The numbers were computed exactly, and random noise was added to each to mask any one {one_of(facts)}."
 
 
-def _promise(facts: Mapping[str, Any]) -> str:
-    cost = facts["cost"]
-    epsilon = cost["epsilon"]
+def promised(facts: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the epsilon and delta that protect one unit: the cost, or for the local model those of its reports.
+
+    Reports are purely private. Accounting that does not add epsilons charges them more, with a delta.
+    """
     if "model" in facts:
-        epsilon = facts["per_report"] * (facts["unit"]["max_rows"] or 1)  # of all reports of one unit
+        return facts["per_report"] * (facts["unit"]["max_rows"] or 1), 0.0
+    return facts["cost"]["epsilon"], facts["cost"]["delta"]
+
+
+def _promise(facts: Mapping[str, Any]) -> str:
+    (epsilon, delta), cost = promised(facts), facts["cost"]
     said = at_least(epsilon, 4)
     factor = f"{at_least(math.exp(epsilon), 3):,.3g}" if epsilon < 50 else f"e^{said:.4g}"  # exp overflows later
-    but = f", plus a probability of {at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
+    but = f", plus a probability of {at_least(delta, 3):.3g}" if delta else ""
     what = (
         "had another value" if "model" in facts or facts["unit"]["neighbors"] == "replace" else "were not in the data"
     )
     together = "" if facts["unit"]["column"] is None else f" All rows of one {one_of(facts)} are protected together."
+    charged = ""
+    if "model" in facts and (cost["delta"] or cost["epsilon"] > epsilon * (1 + SAME)):
+        more = f" and delta {at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
+        charged = (
+            f" The ledger charged epsilon {at_least(cost['epsilon'], 4):.4g}{more}, since {cost['accounting']} "
+            "accounting does not add epsilons."
+        )
     return (
         f"Whatever else a reader knows, no outcome is more than {factor} times as likely as if one {one_of(facts)} "
-        f"{what}{but} (differential privacy, epsilon {said:.4g}).{together}"
+        f"{what}{but} (differential privacy, epsilon {said:.4g}).{together}{charged}"
     )
 
 

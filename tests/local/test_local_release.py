@@ -9,8 +9,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from seen import seen
 
 import dpframe as dpf
+from dpframe.display.pages import at_least
 from dpframe.release import randomizing
 
 SCHEMA = json.loads((Path(dpf.__file__).parent.parent / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
@@ -218,6 +220,22 @@ def test_every_accounting_charges(accounting):
     ledger = dpf.Ledger(epsilon=5, delta=1e-6, unit=REPLACE, accounting=accounting)
     asked(ledger=ledger)
     assert 0.5 <= ledger.spent.epsilon <= 3.0
+
+
+@pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
+@pytest.mark.parametrize(("unit", "epsilon"), [(REPLACE, "0.5"), (PEOPLE, "1")])
+def test_an_estimate_names_the_epsilon_that_its_reports_keep_under_every_accounting(unit, epsilon, accounting):
+    """A ledger may charge more than the epsilon of the reports, and a delta; that the reports keep it stays true."""
+    ledger = dpf.Ledger(epsilon=9, delta=1e-6, unit=unit, accounting=accounting)
+    found = dpf.local.estimate(asked(ledger=ledger))
+    words, cost = found.dp.statement(), found.dp.provenance["cost"]
+    charged = f"charged epsilon {at_least(cost['epsilon'], 4):.4g} and delta 1e-06, since {accounting} accounting"
+    assert f"had another value (differential privacy, epsilon {epsilon})." in words
+    assert "plus a probability" not in words
+    assert (charged in words) is ("charged" in words) is (accounting != "basic")
+    assert f"differentially private: epsilon {epsilon};" in found.dp.table("markdown")
+    if importlib.util.find_spec("altair"):
+        assert f"ε = {epsilon} · " in seen(found.dp.plot())["title"]["subtitle"]
 
 
 def test_a_durable_ledger_vouches_for_reports(tmp_path):
