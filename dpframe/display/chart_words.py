@@ -205,8 +205,7 @@ def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Seq
         return f"{margin_words(facts)} of each cell: {_reach(panels)}"
     bars = "bands" if any(panel.crowded for panel in panels) else "bars"
     drawn = "shaded" if kinds == {"line"} else f"{bars} and shades" if "line" in kinds else bars
-    whole = ", of all categories at once" if "top" in facts else ""  # the shown categories depend on many noisy counts
-    return f"{drawn}: {margin_words(facts)}{whole}"
+    return f"{drawn}: {margin_words(facts)}"
 
 
 def _reach(panels: Sequence[Panel]) -> str:

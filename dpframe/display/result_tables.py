@@ -298,8 +298,6 @@ def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     price = str(facts.get("said", f"differentially private: epsilon {at_least(epsilon, 4):.4g}{but}"))
     if not facts["measures"]:
         return price
-    if "top" in facts:
-        return f"{price}; ±: {margin_words(facts)}, of all categories at once"
     ranged = {f"{name}{LOW}" in facts["columns"] or shown_ends[name].is_cut for name in facts["measures"]}
     is_said = "said" in facts or (subjects.across(facts) and not facts["label"])  # the title names the numbers
     said = "" if is_said else f"{subjects.full(facts)}; "

@@ -498,7 +498,12 @@ def dearer_words(offered: float, cost: float, accounting: str) -> str | None:
 
 def margin_words(facts: Mapping[str, Any]) -> str:
     """Return the name of the half-width of an interval, with the errors that it covers."""
-    return f"{confidence_of(facts)} margin of error ({covered(facts)})"
+    return f"{confidence_of(facts)} margin of error ({covered(facts)}){_at_once(facts)}"
+
+
+def _at_once(facts: Mapping[str, Any]) -> str:
+    """Return text on the intervals of a top-k, whose shown counts depend on the noise of all categories."""
+    return ", of all categories at once" if "top" in facts else ""
 
 
 def ends_words(facts: Mapping[str, Any]) -> str:
@@ -588,7 +593,7 @@ def chosen_words(name: str, facts: Mapping[str, Any]) -> str | None:
 
 
 def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -> list[str]:
-    said = []
+    said, level = [], f"95%{_at_once(facts)}"
     for name, all_of_them in errors.items():
         if (chosen := chosen_words(name, facts)) is not None:
             said.append(f"{capital(chosen)}.")
@@ -602,11 +607,10 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
         ):
             said.append(f"The noise of {of} is 0 with a chance of 95% or more, and whole steps otherwise.")
         elif math.isclose(least, most) or margin(least) == margin(most):
-            said.append(f"The margin of error (95%) of {of} is {margin(most)}.")
+            said.append(f"The margin of error ({level}) of {of} is {margin(most)}.")
         else:
-            said.append(
-                f"The margin of error (95%) of {of} is {margin(least)} to {margin(most)}, depending on the row."
-            )
+            sizes = f"{margin(least)} to {margin(most)}, depending on the row"
+            said.append(f"The margin of error ({level}) of {of} is {sizes}.")
     return said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -67,7 +68,16 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
         most = f"{degree} of its columns" if degree > 1 else "one of its columns"
         named = f"which are {listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
         return f"{names} in all tables of up to {most}, {named}"
-    return f"{names}{of}" + (f" by {listed(columns)}" if columns else "")
+    return f"{names}{of}" + (f" by {listed(columns)}" if columns else "") + _of_the_top(facts)
+
+
+def _of_the_top(facts: Facts) -> str:
+    """Return text on the categories of a top-k with counts; none if all were released."""
+    whole = facts if changes.view_of(facts) is None else facts["whole"]  # a part of the rows has their number as its k
+    if "top" not in whole or not facts["measures"]:
+        return ""
+    k, options = whole["top"]["k"], math.prod(axis["size"] for axis in whole["cells"])
+    return "" if k >= options else f", of the {f'{k:,} ' if k > 1 else ''}most common of {options:,} categories"
 
 
 def short(facts: Facts) -> str:

@@ -14,6 +14,7 @@ from seen import seen
 import dpframe as dpf
 from dpframe import noise
 from dpframe.display import subjects
+from dpframe.errors import capital
 from dpframe.testing import seeded
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62] * 300, "id": range(900), "ward": ["a", "b", "c"] * 300})
@@ -89,6 +90,27 @@ def test_what_wide_made_of_a_statistic_keeps_its_words():
     chart = seen(wide.dp.plot())
     assert chart["title"]["text"] == "Mean of id by ward and age"
     assert '"title": "mean of id, 45"' in json.dumps(chart)
+
+
+def test_counts_of_the_most_common_say_that_others_were_left_out():
+    ledger = dpf.Ledger(epsilon=9)
+    asked = {"counts": True, "epsilon": 1, "categories": list("abcd"), "ledger": ledger}
+    found = PEOPLE.dp.top_k("ward", k=2, **asked)
+    of = "number of rows by ward, of the 2 most common of 4 categories"
+    margin = f"The margin of error (95%, of all categories at once) of count is {found['count_error'][0]:g}."
+    for result in (found, found.dp.head(1), found.dp.sort("ward")):
+        words = result.dp.statement()
+        assert words.startswith(f"Result: {of}. ")
+        assert margin in words
+        assert f"{of}; differentially private" in result.dp.table("markdown")
+        assert "margin of error (noise), of all categories at once\n" in result.dp.table("markdown")
+    first, every = (PEOPLE.dp.top_k("ward", k=k, **asked).dp.statement() for k in (1, 4))
+    assert first.startswith("Result: number of rows by ward, of the most common of 4 categories. ")
+    assert every.startswith("Result: number of rows by ward. ")
+    pytest.importorskip("altair")
+    chart = seen(found.dp.plot())
+    assert chart["title"]["text"] == capital(of)
+    assert chart["title"]["subtitle"].endswith("margin of error (noise), of all categories at once")
 
 
 def test_a_statement_of_a_stream_names_the_period():
