@@ -22,7 +22,7 @@ from dpframe.derived.sums_of_noise import law_of, normal_quantile
 from dpframe.derived.traced import Source
 from dpframe.display.pages import margin
 from dpframe.display.rounding import HIGH, LOW, end_words, of_frame
-from dpframe.errors import InvalidArgument, is_one_of, shown
+from dpframe.errors import InvalidArgument, capital, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
 from dpframe.privacy import PrivacyUnit
@@ -299,8 +299,8 @@ def is_bounded_only(source: Source, name: str) -> bool:
 
 
 def spread_words(name: str) -> str:
-    """Return the sentence on values whose spread was not measured."""
-    return f"How far values of {name} differ was not measured: the most that its bounds allow is taken"
+    """Return the note on values whose spread was not measured."""
+    return f"how far values of {name} differ was not measured: the most that its bounds allow is taken"
 
 
 def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
@@ -485,5 +485,5 @@ def sentences(frame: Any) -> list[str]:
                 f"For the population behind these data, the margin of error of {name} (noise and sampling) is {sizes}."
             )
         if known.size and is_bounded_only(source, name):
-            said.append(f"{spread_words(name)}.")
+            said.append(f"{capital(spread_words(name))}.")
     return said

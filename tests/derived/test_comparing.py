@@ -804,13 +804,13 @@ def test_a_spread_that_was_not_measured_is_said():
     """The release has the same note: an unmeasured spread makes the interval of the difference wider."""
     frame = pl.DataFrame({"variant": ["A", "B"] * 500, "spend": [5.0, 9.0, 30.0, 2.0] * 250})
     asked = frame.dp.group_by("variant", keys=["A", "B"])
-    said = "How far values of m differ was not measured: the most that its bounds allow is taken"
+    said = "how far values of m differ was not measured: the most that its bounds allow is taken"
     for population in (False, True):
         mean = dpf.mean("spend", bounds=(0, 500))
         result = asked.agg(m=mean, epsilon=1, population=population, ledger=_ledger())
         compared = dpf.compare(result, "B", "A")
         assert (said in compared.dp.provenance["notes"]) is not population
-        assert (said in compared.dp.statement()) is not population
+        assert (f" Note: {said}." in compared.dp.statement()) is not population
 
 
 def test_a_sum_whose_count_was_left_out_is_refused_in_words(engine):

@@ -96,7 +96,7 @@ def test_the_spread_of_rows_that_read_alike_does_not_stand_in_for_a_mean():
         assert told["interval"][0] == pytest.approx(1.96 * deviation / np.sqrt(700), rel=0.01), where
     other = {"s": dpf.std("x", bounds=(0, 2), where={"k": B})}
     result = frame.dp.agg(mean | other, **CLEAR, ledger=_ledger())
-    assert "How far values of m differ was not measured" in dpf.compare(
+    assert "how far values of m differ was not measured" in dpf.compare(
         result, frame.dp.agg(mean, **CLEAR, ledger=_ledger()), samples="different"
     ).dp.statement().replace("\n", " ")
 
