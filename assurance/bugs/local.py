@@ -168,7 +168,7 @@ LOCAL = (
     bug(
         "local",
         "the statement of an estimate that names the epsilon of one report",
-        "statements._promise",
+        "statements.promised",
         'facts["per_report"] * (facts["unit"]["max_rows"] or 1)',
         'facts["per_report"]',
         "test_local_release.py::test_197_the_statement_counts_all_reports_of_a_person",
