@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -214,12 +215,24 @@ def test_known_keys_have_the_labels_of_their_column(name, library):
     assert plain(result)["n_units"].to_numpy() == pytest.approx(there, abs=0.9)
 
 
-def test_plans_say_that_a_delta_finds_more():
+def test_plans_say_that_a_delta_finds_more_if_it_does():
     groups = visits(3).dp.preview.group_by
-    price = {"max_groups": 2, "epsilon": 1, "ledger": rows_ledger(unit="u")}
-    assert "far more are found" in repr(groups("k", keys=FOUND).n_units(**price))
-    for keys, more in ((dpf.discover(delta=1e-7, max_keys=1), {}), (FOUND, {"delta": 1e-6})):
-        assert "far more are found" not in repr(groups("k", keys=keys).n_units(**price, **more))
+
+    def text(keys=FOUND, epsilon=1, max_groups=2, **more):
+        asked = groups("k", keys=keys)
+        return repr(asked.n_units(max_groups=max_groups, epsilon=epsilon, ledger=rows_ledger(unit="u"), **more))
+
+    for cost in ({"max_groups": 3}, {"epsilon": 0.3, "max_groups": 5}):
+        plan = text(**cost)
+        gaussian = text(**cost, delta=float(FOUND.delta))
+        (found,) = (line.split("note", 1)[1].strip() for line in gaussian.splitlines() if "half the time" in line)
+        assert f"Laplace noise finds few groups: with delta=1e-07 for the call too, and so Gaussian noise, {found}" in (
+            " ".join(plan.split())
+        )
+        smaller, larger = (int(re.search(r"a group of (\d+)", one)[1]) for one in (gaussian, plan))
+        assert smaller < larger
+    for more in ({"max_groups": 1}, {"keys": dpf.discover(delta=1e-7, max_keys=1)}, {"max_groups": 3, "delta": 1e-6}):
+        assert "Laplace noise finds few groups" not in text(**more)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
