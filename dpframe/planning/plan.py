@@ -12,7 +12,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.display.statements import dearer_words
-from dpframe.errors import with_article
+from dpframe.errors import listed, with_article
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import HALF, MOST, Thresholded, of_noise
@@ -466,6 +466,18 @@ def _finds_more(plan: Plan, axis: FoundAxis, law: Thresholded) -> Thresholded | 
     other = of_noise(noise, as_array(weights), discovery.delta, at_least=discovery.at_least)
     is_better = all(other.likely_shown(chance) < law.likely_shown(chance) for chance in (HALF, MOST))
     return other if is_better else None
+
+
+def without_delta(*plans: Plan) -> str:
+    """Return advice on how these calls, released together, would need no delta."""
+    noises = [part.mechanism for plan in plans for part in plan.parts]
+    statistics = [statistic for plan in plans for _, statistic in plan.query.statistics]
+    ways = ["declare the keys"] if any(plan.query.keys.unknown for plan in plans) else []
+    if any(getattr(statistic, "gaussian_only", False) for statistic in statistics):
+        ways.append("release each table by itself with Laplace")
+    elif not ways or any(noise.p == 2 for noise in noises):
+        ways.append("use Laplace")
+    return listed(ways, "and")
 
 
 @dataclass(frozen=True, repr=False, eq=False)

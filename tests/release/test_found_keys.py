@@ -235,6 +235,28 @@ def test_plans_say_that_a_delta_finds_more_if_it_does():
         assert "Laplace noise finds few groups" not in text(**more)
 
 
+@pytest.mark.parametrize(
+    ("call", "way"),
+    [
+        ("people.group_by('k', keys=FOUND).n_units(max_groups=3, epsilon=1, ledger=pure)", "declare the keys"),
+        (
+            "people.group_by('k', keys=FOUND).n_units(max_groups=3, epsilon=1, delta=1e-6, ledger=pure)",
+            "declare the keys and use Laplace",
+        ),
+        (
+            "people.marginals(['k', 'u'], keys={'k': [1], 'u': [1, 2]}, max_rows=1, epsilon=1, delta=1e-6, "
+            "ledger=pure)",
+            "release each table by itself with Laplace",
+        ),
+        ("people.group_by('k', keys=[1, 2]).count(max_rows=1, epsilon=1, delta=1e-6, ledger=pure)", "use Laplace"),
+    ],
+)
+def test_a_ledger_without_a_delta_names_a_way_out_that_helps(call, way):
+    pure = dpf.Ledger(epsilon=5, unit="u")
+    with pytest.raises(BudgetExceeded, match=f"The ledger has no delta: create one with delta, or {way}\\.$"):
+        eval(call, {"people": visits(3).dp, "pure": pure, "FOUND": FOUND})
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_missing_keys_are_a_group_only_where_they_are_asked_for(library):
     frame = pl.DataFrame({"k": [1.0, None, math.nan, -0.0, 0.0] * 300}).with_columns(u=pl.int_range(pl.len()))
