@@ -22,12 +22,20 @@ IN_WORDS = {  # the statistic of a verb whose name does not describe it
     "std": "standard deviation of {}",
     "n_distinct": "distinct values of {}",
 }
+IN_STREAM = {"total": " up to this period", "period": " in this period"}  # by column: the rows that it covers
 
 
 def measure(name: str, facts: Facts) -> Mapping[str, Any]:
-    """Return the statistic of a released column, which may hold the noisy values of that statistic."""
-    found: Mapping[str, Any] = facts["measures"][name if name in facts["measures"] else name.removesuffix(NOISY)]
-    return found
+    """Return the statistic of a released column, which may hold the noisy values of that statistic.
+
+    For a column of a stream, `rows` tells the running total from the number of the period alone, as text.
+    """
+    name = name if name in facts["measures"] else name.removesuffix(NOISY)
+    found: Mapping[str, Any] = facts["measures"][name]
+    if "stream" not in facts:
+        return found
+    view = changes.view_of(facts)
+    return {**found, "rows": IN_STREAM.get(name if view is None else view.measures[name][0], "")}
 
 
 def across(facts: Facts) -> tuple[str, ...]:
@@ -130,6 +138,7 @@ def _words(statistic: Mapping[str, Any], facts: Facts) -> str:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
         for more, words in (("value", " that is"), ("denominator", " to")):
             text += f"{words} {statistic[more]}" if more in statistic else ""
+    text += statistic.get("rows", "")
     text += f" weighted by {statistic['weight']}" if "weight" in statistic else ""
     text += " (missing values as the middle of the bounds)" if statistic.get("missing") == "midpoint" else ""
     return text + (f" where {statistic['where']}" if "where" in statistic else "")

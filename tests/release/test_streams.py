@@ -196,8 +196,14 @@ def test_results_know_what_they_are(tmp_path, engine):
     assert record["ledger"]["entry"] == 1
     assert not record["altered"]
     assert frame.dp.statement().startswith(
-        "stays, 2026-01-05: number of rows as total and number of rows as period by ward. "
+        "stays, 2026-01-05: number of rows up to this period as total and number of rows in this period as period "
+        "by ward. "
     )
+    renamed = frame.dp.relabel(columns={"total": "so far", "period": "new"})
+    assert renamed.dp.statement().startswith(
+        "stays, 2026-01-05: number of rows up to this period as so far and number of rows in this period as new by ward"
+    )
+    assert "number of rows in this period" in frame.dp.select("period").dp.statement()
     assert frame.dp.errors()["column"].to_list() == ["total", "period"]
     frame.dp.write_parquet(tmp_path / "week.parquet")
     assert dpf.read_parquet(tmp_path / "week.parquet").dp.provenance == record
