@@ -189,10 +189,13 @@ def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
             rules.append(replace(together, words=each) if groups == 1 == groups_in(query) else together)
         elif p == math.inf:
             rules.append(Rule(f"{each} in a group", "most rows", rows))
+        elif rows == groups == 1:
+            rules.append(together)  # whole numbers add up to more than 1 if and only if their squares do
         else:
-            words = f"{each} in each of {_number(groups, 'group')}, by the sum of squares"
-            rules.append(Rule(words, "squares", rows**2 * groups))
-        if p != 1 and query.subtotals is not None:
+            squares = "by the sum of squares"
+            within = f", {squares} over groups" if groups == 1 else f" in each of {groups:,} groups, {squares}"
+            rules.append(Rule(f"{each}{within}", "squares", rows**2 * groups))
+        if p != 1 and query.subtotals is not None and together not in rules:
             rules.append(together)
     if uses_units(query) and groups < groups_in(query) and p != math.inf:  # for p = inf, all weights are 1
         rules.append(Rule(f"more than {_number(groups, 'group')}", "groups", groups))

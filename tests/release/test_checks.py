@@ -663,6 +663,27 @@ def test_units_that_count_for_less_move_each_number_in_its_own_way(asked, said):
 
 
 @pytest.mark.parametrize(
+    ("rows", "most", "said"),
+    [
+        (1, 1, "more than 1 row in all"),
+        (2, 1, "more than 2 rows, by the sum of squares over groups"),
+        (1, 2, "more than 1 row in each of 2 groups, by the sum of squares"),
+    ],
+)
+def test_a_rule_of_gaussian_noise_is_told_in_a_sentence(rows, most, said):
+    frame = pl.DataFrame({"who": [*range(900)] * 12, "g": [0, 1, 2] * 3_600})
+    ledger = dpf.Ledger(epsilon=30_000, delta=1e-5, unit="who")
+    cost = {"epsilon": 3_000, "delta": 1e-6}
+    with pytest.warns(dpf.BoundsWarning, match=f"100% of units \\(who\\) have {said}, and are down-weighted"):
+        found = frame.dp.group_by("g", keys=[0, 1, 2, 3]).count(max_rows=rows, max_groups=most, **cost, ledger=ledger)
+    assert f"have {said}, and are" in found.dp.statement()
+    group = frame.dp.preview.group_by("g", keys=[0, 1, 2, 3])
+    plan = group.count(rollup=True, max_rows=rows, max_groups=most, checks=True, **cost, ledger=ledger)
+    rules = [rule.words for rule in plan.checks.checks.rules]
+    assert rules == [said] if rows == most == 1 else [said, "more than 2 rows in all"]
+
+
+@pytest.mark.parametrize(
     ("groups", "most", "said"),
     [  # each unit has five rows in one of two groups, or one row in each of them
         (1, 1, "more than 2 rows in all, and are down-weighted: n is too low|Raise max_rows= or max_groups="),
