@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from dpframe.frames import build, foreign, prints
 from dpframe.frames.changes import end_taken, is_whole
 from dpframe.privacy import PrivacyUnit, protected_words
 from dpframe.queries.contributions import TABLE
+from dpframe.queries.date_grid import STEPS
 from dpframe.queries.query import ERROR
 
 Floats = NDArray[np.float64]
@@ -33,6 +35,7 @@ WORDS = {  # by verb: how a column is described
     "difference": "difference of {}",
     "change": "change of {} in percent",
 }
+OVER = {"rolling": " over {}", "difference": " from {} before", "change": " over {}"}  # of several steps
 
 ADDING = ("total", "cumulative", "rolling")  # sums and means, which inherit the effect of clipping on their numbers
 MOVED = "The size and direction of the effect on this result are unknown, and no margin of error covers it"
@@ -201,8 +204,18 @@ def _protections(facts: Facts) -> dict[str, str]:
 def _words(name: str, measure: Facts, facts: Facts) -> str:
     """Return the description of a column of numbers: what was done to it, or the expression."""
     if facts["verb"] in WORDS:
-        return WORDS[facts["verb"]].format(name)
+        return WORDS[facts["verb"]].format(name) + _over(facts)
     return str(measure.get("words", facts["expression"]))
+
+
+def _over(facts: Facts) -> str:
+    """Return the number of steps along the ordered key as text, if it is more than 1."""
+    verb, found = facts["verb"], re.fullmatch(r"[a-z]+\((\d{1,9})\)", str(facts["expression"]))
+    if verb not in OVER or found is None or (n := int(found[1])) == 1:
+        return ""
+    ordered = [axis.get("every") for axis in facts["cells"] if "every" in axis or "bins" in axis]
+    steps = STEPS.get(ordered[0], "places") if len(ordered) == 1 else "places"
+    return OVER[verb].format(f"{n:,} {steps}")
 
 
 def _listed(facts: Facts) -> str:

@@ -90,6 +90,25 @@ def test_labels_are_taken(made, tmp_path):
         derived.dp.table("markdown", labels={"ward": "Station"})
 
 
+@pytest.mark.parametrize(
+    ("verb", "n", "of_weeks", "of_keys"),
+    [
+        ("rolling", 3, "moving average of count over 3 weeks", "moving average of count over 3 places"),
+        ("difference", 2, "difference of count from 2 weeks before", "difference of count from 2 places before"),
+        ("change", 2, "change of count in percent over 2 weeks", "change of count in percent over 2 places"),
+        ("change", 1, "change of count in percent", "change of count in percent"),
+    ],
+)
+def test_words_name_the_number_of_steps(verb, n, of_weeks, of_keys):
+    rows = pl.DataFrame({"day": [date(2026, 1, 5), date(2026, 1, 14), date(2026, 1, 20), date(2026, 1, 30)] * 50})
+    weeks = rows.dp.group_by("day", keys=dpf.dates("2026-01-05", "2026-01-26", every="1w"))
+    counts = weeks.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    for frame, said in ((counts, of_weeks), (_counts("polars").dp.filter({"sex": 0}), of_keys)):
+        changed = getattr(frame.dp, verb)(n)
+        assert changed.dp.statement().startswith(f"This is the {said} by ")
+        assert said[1:] in changed.dp.table("markdown")
+
+
 def with_subtotals(words):
     """Return numbers computed from all subtotals of a table (cube), or from those of its first keys (rollup)."""
     pandas = pytest.importorskip("pandas")
