@@ -9,6 +9,7 @@ from typing import Any
 from dpframe.errors import capital, listed, no_markup
 from dpframe.frames import changes
 from dpframe.privacy import noun_of
+from dpframe.queries.date_grid import STEPS
 from dpframe.queries.query import NOISY
 
 Facts = Mapping[str, Any]
@@ -70,7 +71,7 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
     axes, of = facts["cells"], ""
     if is_pairs(axes):
         axes, of = axes[:-1], " of pairs of columns"
-    columns = [*(column for axis in axes for column in axis["columns"]), *across(facts)]
+    columns = [*(_key(column, axis) for axis in axes for column in axis["columns"]), *across(facts)]
     degree = max((measure.get("degree", 0) for measure in facts["measures"].values()), default=0)
     if degree:
         most = f"{degree} of its columns" if degree > 1 else "one of its columns"
@@ -86,6 +87,12 @@ def _of_the_top(facts: Facts) -> str:
         return ""
     k, options = whole["top"]["k"], math.prod(axis["size"] for axis in whole["cells"])
     return "" if k >= options else f", of the {f'{k:,} ' if k > 1 else ''}most common of {options:,} categories"
+
+
+def _key(column: str, axis: Mapping[str, Any]) -> str:
+    """Return a column of keys; if its dates stand for weeks or other steps, and it has another name, say so."""
+    steps = STEPS.get(axis.get("every", "1d"), "days")
+    return column if steps == "days" or steps[:-1] in column.lower() else f"{column} ({steps})"
 
 
 def short(facts: Facts) -> str:

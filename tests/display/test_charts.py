@@ -557,10 +557,29 @@ def test_one_number_has_no_columns_to_lay_out(frame, ledger):
         count.dp.plot(kind="heatmap")
 
 
+@pytest.mark.parametrize(
+    ("column", "every", "said"),
+    [
+        ("day", "1d", "day"),
+        ("day", "1w", "day (weeks)"),
+        ("week", "1w", "week"),
+        ("day", "1mo", "day (months)"),
+        ("day", "1h", "day (hours)"),
+    ],
+)
+def test_words_name_the_steps_that_dates_stand_for(column, every, said):
+    first = "2026-06-01T00:00" if every == "1h" else "2026-06-01"
+    keys = dpf.dates(first, first, every=every)
+    rows = pl.DataFrame({column: [datetime(2026, 6, 1)] * 9})
+    found = rows.dp.group_by(column, keys=keys).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert found.dp.statement().startswith(f"Result: number of rows by {said}. ")
+    assert found.dp.share().dp.statement().startswith(f"This is the share of count by {said}, ")
+
+
 def test_a_chart_says_what_is_seen_to_who_does_not_see_it(weekly):
     said = seen(weekly[2].dp.plot())["description"]
     assert said.startswith(
-        "Number of rows by day and sex. Released with differential privacy, epsilon 1. Line chart of "
+        "Number of rows by day (weeks) and sex. Released with differential privacy, epsilon 1. Line chart of "
     )
     few = seen(weekly[10].dp.plot())
     assert "Bar chart of number of rows. A, f: " in few["description"]
