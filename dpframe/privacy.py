@@ -189,6 +189,8 @@ class PrivacyUnit:
 
     def words(self, *, in_all: bool = False) -> str:
         """Return the unit as text; with `in_all`, `max_rows` bounds all groups and periods together, as in a stream."""
+    def words(self, *, rows: bool = True) -> str:
+        """Return the unit as text; without `rows`, its bound on rows is left out, because no number uses it."""
         if self.column is None:
             return f"each row, {self.neighbors} neighbors"
         names = [repr(name) for name in self.columns]
@@ -200,6 +202,16 @@ class PrivacyUnit:
         groups = "1 group" if bounds.max_groups == 1 else f"each of {bounds.max_groups} groups"
         where = "in all" if in_all else f"in {groups} at full weight"
         return f"{who} (at most {rows} {where}), {self.neighbors} neighbors"
+        bounds, one = self.contribution, self.contribution.max_groups == 1
+        if rows:
+            groups = "1 group" if one else f"each of {bounds.max_groups} groups"
+            most = f"at most {bounds.max_rows} row{'' if bounds.max_rows == 1 else 's'} in {groups}"
+        else:
+            most = f"in at most {bounds.max_groups} group{'' if one else 's'}"
+        return f"{who} ({most} at full weight), {self.neighbors} neighbors"
+
+    def __str__(self) -> str:
+        return self.words()
 
 
 @dataclass(frozen=True)

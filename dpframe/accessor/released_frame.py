@@ -16,6 +16,7 @@ from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested, 
 from dpframe.derived import population
 from dpframe.display import report, result_charts, rounding
 from dpframe.display.layout import Asked
+from dpframe.display.subjects import protected
 from dpframe.errors import (
     AlreadyReleased,
     BoundsWarning,
@@ -491,6 +492,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         if (stamp := self._stamp) is not None:
             return f".dp of a result: {stamp}"
         units = list(dict.fromkeys(protected_words(part) for part in self._records))
+        units = list(dict.fromkeys(protected(part) for part in self._records))
         return f".dp of a released result, which is public; protects {listed(units, 'or')}"
 
     @property

@@ -121,6 +121,7 @@ def source(facts: Mapping[str, Any]) -> str:
         dataset = "" if receipt["dataset"] is None else f" of {receipt['dataset']}"
         entry = f"; entry {receipt['entry']} of the ledger{dataset}"
     unit, record = facts.get("protects") or protected_words(facts), facts["sha256"][:12]
+    unit, record = facts.get("protects") or subjects.protected(facts), facts["sha256"][:12]
     return f"dpframe {facts['dpframe']}, protects {unit}{entry}; record {record}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.errors import capital, listed, no_markup
 from dpframe.frames import changes
-from dpframe.privacy import noun_of
+from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.date_grid import STEPS
 from dpframe.queries.query import NOISY
 
@@ -23,6 +23,7 @@ IN_WORDS = {  # the statistic of a verb whose name does not describe it
     "std": "standard deviation of {}",
     "n_distinct": "distinct values of {}",
 }
+BY_UNITS = ("n_distinct", "n_units")  # verbs that count whole units, whatever their number of rows
 IN_STREAM = {"total": " up to this period", "period": " in this period"}  # by column: the rows that it covers
 
 
@@ -58,6 +59,13 @@ def stated(name: str, facts: Facts) -> str:
 def quantile(statistic: Mapping[str, Any]) -> str:
     """Return a quantile as text."""
     return statistic["words"] if "words" in statistic else QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
+
+
+def protected(facts: Facts) -> str:
+    """Return whom a release protects as text, without a bound on rows if each number counts whole units."""
+    measures = facts.get("measures", {}).values()
+    by_units = measures and all(one["verb"] in BY_UNITS or "unit_bounds" in one for one in measures)
+    return PrivacyUnit.of_facts(facts["unit"]).words(rows=not by_units)
 
 
 def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:

@@ -150,7 +150,8 @@ class Plan(Costing):
             "known_by",
             "named",
         }
-        internal |= {"noise_of", "noises", "parts", "price", "question", "rows", "size_of", "together", "unseen"}
+        internal |= {"noise_of", "noises", "parts", "price", "protects", "question", "rows", "size_of"}
+        internal |= {"together", "unseen"}
         return [name for name in super().__dir__() if name not in internal]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -210,6 +211,11 @@ class Plan(Costing):
         )
         of_units = () if self.unit.column is None else _weight_notes(self.unit, self.query)
         return (*self.query.shown.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
+
+    @property
+    def protects(self) -> str:
+        """The privacy unit as text, with the contribution bounds that the query uses."""
+        return self.unit.words(rows=uses_rows(self.query))
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
         """Return the noise of each Total that the statistic is computed from; `by` names a level of subtotals."""
@@ -282,7 +288,7 @@ class Plan(Costing):
 
     def _plot_notes(self) -> tuple[str, ...]:
         return (
-            f"{self.cost} ({self.accounting.name} accounting), protects {self.unit}",
+            f"{self.cost} ({self.accounting.name} accounting), protects {self.protects}",
             "nothing is read or spent yet",
         )
 
@@ -301,7 +307,7 @@ class Plan(Costing):
     def _facts(self) -> list[tuple[str, str]]:
         cells = self.query.shown.cells
         facts = [
-            ("protects", str(self.unit)),
+            ("protects", self.protects),
             ("costs", f"{self.cost} ({self.accounting.name} accounting)"),
             ("reads", "nothing yet, spends nothing yet"),
         ]
@@ -570,7 +576,7 @@ class PlanTable:
 
     def _facts(self) -> list[tuple[str, str]]:
         first = self.first
-        facts = [("protects", str(first.unit)), ("reads", "nothing, spends nothing")]
+        facts = [("protects", first.protects), ("reads", "nothing, spends nothing")]
         shared = [note for note in first.notes if all(note in plan.notes for plan in self.plans)]
         facts += [
             ("note", f"at epsilon {pages.number(plan.cost.epsilon)} {note}")

@@ -37,7 +37,7 @@ from dpframe.planning.check_pricing import (
 )
 from dpframe.planning.plan import Costing, Plan, PlanTable, without_delta
 from dpframe.planning.price import AUTO, Priced, because, is_pure, noises_of, parts_of, shares_of, weights_of
-from dpframe.planning.sensitivity import sensitivities_of
+from dpframe.planning.sensitivity import sensitivities_of, uses_rows
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.release import results
@@ -171,7 +171,7 @@ def release_together(
     receipt = payer.take(entry if share is None else replace(entry, lower="Lower share"))
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has a stored answer
     exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
-    log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
+    log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.protects)
     release = nonce()
     drawn = {
         name: {"release": release, "part": part, **noisy_checks(plan, exact[name])}
@@ -328,9 +328,14 @@ class JointPlan(Costing):
         """The question as text: the ledger's entry."""
         return "; ".join(f"{name}: {plan.query}" for name, plan in self.plans.items())
 
+    @property
+    def protects(self) -> str:
+        """The privacy unit as text, with the contribution bounds that some query uses."""
+        return self.unit.words(rows=any(uses_rows(plan.query) for plan in self.plans.values()))
+
     def _facts(self) -> list[tuple[str, str]]:
         return [
-            ("protects", str(self.unit)),
+            ("protects", self.protects),
             ("costs", f"{self.cost} ({self.accounting.name} accounting) for all together"),
             ("reads", "nothing yet, spends nothing yet"),
             *(

@@ -122,3 +122,20 @@ def test_intervals_cover():
     assert math.isclose(
         found["n_units_error"][0], dpf.Laplace.calibrate(sensitivity=2.0, epsilon=0.4, grid=2.0**-20).interval(0.95)
     )
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_words_state_a_bound_on_rows_only_where_a_number_uses_it(groups, caplog):
+    few = f"each value of 'u' (in at most {groups} group{'s' if groups > 1 else ''} at full weight), add-remove"
+    both = "each value of 'u' (at most 1 row in "
+    by = visits().dp.group_by("g", keys=["A", "B", "C"])
+    cost = {"max_groups": groups, "epsilon": 1, "ledger": dpf.Ledger(epsilon=9, unit="u", checks=False)}
+    caplog.set_level("INFO", logger="dpframe")
+    of_units = by.agg(dpf.n_units(), dpf.n_distinct("x", max_values=2), s=dpf.sum("x", unit_bounds=(0, 9)), **cost)
+    of_rows = by.agg(dpf.n_units(), dpf.count(), **cost)
+    for found, said, logged in zip((of_units, of_rows), (few, both), caplog.messages, strict=True):
+        assert f"protects {said}" in repr(found.dp)
+        assert f"protects {said}" in found.dp.table("markdown")
+        assert f"protecting {said}" in logged
+    plan = visits().dp.preview.n_units(epsilon=1, ledger=cost["ledger"])
+    assert "each value of 'u' (in at most 1 group at full weight), add-remove" in repr(plan)
