@@ -232,7 +232,8 @@ class RunningAxis(BinAxis):
         """Say where values outside the edges go."""
         ends = (self.facts()[end] for end in ("first", "last"))
         first, last = (f"{end:g}" if self.kind == "number" else end for end in ends)
-        return (f"values of {self.column} below {first} count in all rows, those above {last} only among the whole",)
+        below = f"values of {self.column} below {first} count in every row of the result"
+        return (f"{below}; those above {last} count only in the denominator",)
 
     def __str__(self) -> str:
         return f"{self.column}: {len(self.edges) - 1} bins"

@@ -72,7 +72,11 @@ def test_rows_and_columns_are_those_of_the_bins():
     asked = frame.dp.group_by("g", keys=["A", "B"])
     plan = asked.preview.ecdf("x", bins=[0, 10, 60], epsilon=1)
     assert plan.parts[0].total.vector.design.size == 3
-    assert plan.notes == ("values of x below 0 count in all rows, those above 60 only among the whole",)
+    below, above = (
+        "values of x below 0 count in every row of the result",
+        "those above 60 count only in the denominator",
+    )
+    assert plan.notes == (f"{below}; {above}",)
     found = asked.ecdf("x", bins=[0, 10, 60], epsilon=EXACT, ledger=dpf.Ledger(epsilon=1e12))
     assert found.columns == ["g", "x_left", "x_right", "ecdf", "ecdf_noisy", "ecdf_error"]
     assert found["x_right"].to_list() == [10, 60, 10, 60]
