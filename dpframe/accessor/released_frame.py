@@ -482,10 +482,17 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             raise no_attribute(f".dp of a result has no {name!r}." + _instead_of(name))
 
     def __repr__(self) -> str:
-        return register.in_terminal(self._title(), register.OF_RESULTS)
+        return register.in_terminal(self._title(), self._verbs)
 
     def _repr_html_(self) -> str:
-        return register.in_notebook(self._title(), register.OF_RESULTS)
+        return register.in_notebook(self._title(), self._verbs)
+
+    @property
+    def _verbs(self) -> register.Verbs:
+        """The verbs to list: of a choice and of suggested bounds, those that need no numbers."""
+        facts = provenance.counted(self._facts)
+        is_choice = "parts" not in facts and not foreign.is_reports(facts) and not facts["measures"]
+        return register.OF_CHOICES if is_choice else register.OF_RESULTS
 
     def _title(self) -> str:
         """Return the title: a result, and the protected units of its record."""

@@ -15,6 +15,8 @@ from dpframe.display.statements import check_lines, dearer_words, method_words, 
 from dpframe.display.subjects import full, protected, short, subject, titled
 from dpframe.errors import harmless
 from dpframe.privacy import noun_of, protected_words
+from dpframe.display.subjects import full, protected, short, titled, without_numbers
+from dpframe.errors import capital, harmless
 from dpframe.privacy import noun_of
 from dpframe.queries.contributions import TABLE
 
@@ -100,7 +102,7 @@ def found_words(facts: Mapping[str, Any], table: Table) -> str:
 
 def title_of(facts: Mapping[str, Any]) -> str:
     """Return the label of a release, or else a description of its numbers."""
-    return titled(facts, short(facts) if facts["measures"] else subject(str(facts["verb"]), facts))
+    return titled(facts, short(facts) if facts["measures"] else capital(without_numbers(facts)))
 
 
 def _errors(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -281,16 +281,12 @@ def _two_way(
 def _title(facts: Mapping[str, Any]) -> str:
     if subjects.across(facts):
         return subjects.short(facts)
-    return ", ".join(_named(name, facts) for name in facts["measures"]) or _of_a_choice(facts)
+    return ", ".join(_named(name, facts) for name in facts["measures"]) or subjects.without_numbers(facts)
 
 
 def _named(name: str, facts: Mapping[str, Any]) -> str:
     """Return the name of a statistic for a title; a number computed from releases has words of its own."""
     return str(facts["measures"][name]["words"]) if "said" in facts else name
-
-
-def _of_a_choice(facts: Mapping[str, Any]) -> str:
-    return f"{facts['verb']} of {' and '.join(column for axis in facts['cells'] for column in axis['columns'])}"
 
 
 def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:

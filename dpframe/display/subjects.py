@@ -103,6 +103,14 @@ def _key(column: str, axis: Mapping[str, Any]) -> str:
     return column if steps == "days" or steps[:-1] in column.lower() else f"{column} ({steps})"
 
 
+def without_numbers(facts: Facts) -> str:
+    """Return the values that were chosen, or the bounds that were suggested, as text."""
+    if "suggested" in facts:
+        return f"suggested bounds of {listed(facts['suggested']['columns'])}"
+    what = f"{facts['top']['k']:,} most common" if "top" in facts else str(facts["verb"])
+    return f"{what} of {listed([column for axis in facts['cells'] for column in axis['columns']])}"
+
+
 def short(facts: Facts) -> str:
     """Return the numbers and their key columns as text, with each statistic once."""
     return capital(subject(listed(list(dict.fromkeys(stated(name, facts) for name in facts["measures"]))), facts))
@@ -111,8 +119,10 @@ def short(facts: Facts) -> str:
 def full(facts: Facts) -> str:
     """Return the text of `short` with the names of several or renamed columns, to which the errors refer."""
     names = {name: _stated(name, facts) for name in facts["measures"]}
-    if not names or is_pairs(facts["cells"]):
-        words = list(names) or [str(facts["verb"])]
+    if not names:
+        return no_markup(without_numbers(facts))
+    if is_pairs(facts["cells"]):
+        words = list(names)
     elif across(facts):
         words = list(dict.fromkeys(names.values()))
     else:

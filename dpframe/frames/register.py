@@ -98,6 +98,15 @@ OF_RESULTS: Verbs = {
         "total": "Compute the sum of the rows, or of those that agree in by",
     },
 }
+WITHOUT_NUMBERS = {  # the verbs of a choice and of suggested bounds, which hold no numbers with errors
+    "provenance",
+    *("relabel", "filter", "sort", "head", "write_html", "write_parquet", "checks"),
+}
+OF_CHOICES: Verbs = {
+    title: mine
+    for title, verbs in OF_RESULTS.items()
+    if (mine := {name: line for name, line in verbs.items() if name in WITHOUT_NUMBERS})
+}
 
 
 def _help(verbs: Verbs) -> list[str]:

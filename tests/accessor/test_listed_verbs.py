@@ -89,6 +89,37 @@ def test_cards_say_who_is_protected_and_nothing_of_rows(library):
     assert "protects each row" in repr(dpf.concat([result, result]).dp)
 
 
+def test_a_result_without_numbers_lists_only_what_it_answers(tmp_path):
+    frame = pl.DataFrame({"ward": ["A", "B", "A"] * 200, "age": [30.0, 50.0, 70.0] * 200})
+    cost = {"epsilon": 1, "ledger": dpf.Ledger(epsilon=9)}
+    wards = {"categories": ["A", "B", "C"], **cost}
+    calls = {
+        "provenance": lambda dp: dp.provenance,
+        "relabel": lambda dp: dp.relabel(columns={next(iter(dp.provenance["cells"][0]["columns"])): "x"}),
+        "filter": lambda dp: dp.filter({}),
+        "sort": lambda dp: dp.sort(next(iter(dp.provenance["cells"][0]["columns"]))),
+        "head": lambda dp: dp.head(1),
+        "write_html": lambda dp: dp.write_html(tmp_path / "page.html"),
+        "write_parquet": lambda dp: dp.write_parquet(tmp_path / "it.parquet"),
+        "checks": lambda dp: dp.checks(),
+    }
+    found = {
+        "2 most common of ward": frame.dp.top_k("ward", k=2, **wards),
+        "Mode of ward": frame.dp.mode("ward", **wards),
+        "Suggested bounds of age": frame.dp.suggest_bounds("age", **cost),
+    }
+    for title, result in found.items():
+        listed = repr(result.dp)
+        names = {name.strip() for line in listed.splitlines()[1:] for name in line[11:].split(",")}
+        assert names == set(calls)
+        for call in calls.values():
+            call(result.dp)
+        assert title in (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "statement" not in result.dp._repr_html_()
+    assert "statement" in repr(frame.dp.top_k("ward", k=2, counts=True, **wards).dp)
+    assert "statement" in repr(dpf.concat([found["Mode of ward"]] * 2).dp)
+
+
 def test_without_a_ledger_in_sight():
     assert "no ledger yet" in protected(None)
 

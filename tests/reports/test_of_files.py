@@ -31,7 +31,7 @@ def test_a_report_of_files(files):
     names = [files / f"{name}.parquet" for name in ("wards", "mode", "ages")]
     write_report(names, files / "report.html", charts=False)
     page = (files / "report.html").read_text(encoding="utf-8")
-    for words in ("<h1>Report</h1>", "Mean of age by ward", "mode by ward", "Ages", "0 to 50", "epsilon 0.5"):
+    for words in ("<h1>Report</h1>", "Mean of age by ward", "Mode of ward", "Ages", "0 to 50", "epsilon 0.5"):
         assert words in page
     assert "values below 0 count as 0, those above 120 as 120" in page
     assert "values of age outside [0, 100] are left out" in page
