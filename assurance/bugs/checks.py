@@ -146,8 +146,8 @@ CHECKS = (
         "checks",
         "subtotals cut by the norm of groups alone",
         "_rules",
-        "if p != 1 and query.subtotals is not None:",
-        "if p == 3 and query.subtotals is not None:",
+        "if p != 1 and query.subtotals is not None and together not in rules:",
+        "if p == 3 and query.subtotals is not None and together not in rules:",
         LISTED,
     ),
     bug(

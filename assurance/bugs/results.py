@@ -28,7 +28,7 @@ RESULTS = (
         "results",
         "the number of rows in a log line",
         "path.release",
-        'log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)',
+        'log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.protects)',
         'log.info("released %s rows for %s, protecting %s", getattr(call.frame, "shape", ""), plan.cost, plan.unit)',
         f"{REGISTER}::test_64_to_71_nothing_but_the_noise_depends_on_a_row",
     ),

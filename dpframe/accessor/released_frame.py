@@ -163,7 +163,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         >>> keys = {"day": dpf.dates("2026-01-01", "2026-03-31", every="1mo"), "ward": ["A", "B"]}
         >>> months = visits.dp.group_by("day", "ward", keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
         >>> months.dp.plot().to_dict()["title"]["text"]  # a line for each ward
-        'Number of rows by day and ward'
+        'Number of rows by day (months) and ward'
         >>> chart = months.dp.plot(x="ward", facet="day", kind="bar", title="Visits", notes="Source: made up")
         >>> months.dp.plot(color="sex")
         Traceback (most recent call last):

@@ -163,7 +163,7 @@ def _words(statistic: Mapping[str, Any], facts: Facts) -> str:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
         for more, words in (("value", " that is"), ("denominator", " to")):
             text += f"{words} {statistic[more]}" if more in statistic else ""
-    text += statistic.get("rows", "")
+    text += str(statistic.get("rows", ""))
     text += f" weighted by {statistic['weight']}" if "weight" in statistic else ""
     text += " (missing values as the middle of the bounds)" if statistic.get("missing") == "midpoint" else ""
     return text + (f" where {statistic['where']}" if "where" in statistic else "")
