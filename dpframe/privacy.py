@@ -184,31 +184,26 @@ class PrivacyUnit:
         internal |= {"without", "words"}
         return [name for name in super().__dir__() if name not in internal]
 
-    def __str__(self) -> str:
-        return self.words()
+    def words(self, *, rows: bool = True, in_all: bool = False) -> str:
+        """Return the unit as text.
 
-    def words(self, *, in_all: bool = False) -> str:
-        """Return the unit as text; with `in_all`, `max_rows` bounds all groups and periods together, as in a stream."""
-    def words(self, *, rows: bool = True) -> str:
-        """Return the unit as text; without `rows`, its bound on rows is left out, because no number uses it."""
+        Without `rows`, its bound on rows is left out, because no number uses it. With `in_all`, it bounds the rows of
+        all groups and periods together, as in a stream, and no row has a lower weight.
+        """
         if self.column is None:
             return f"each row, {self.neighbors} neighbors"
         names = [repr(name) for name in self.columns]
         who = f"each value of {names[0]}" if len(names) == 1 else f"each combination of {listed(names, 'and')}"
         if not self.is_bounded:
             return f"{who}, {self.neighbors} neighbors"
-        bounds = self.contribution
-        rows = "1 row" if bounds.max_rows == 1 else f"{bounds.max_rows} rows"
-        groups = "1 group" if bounds.max_groups == 1 else f"each of {bounds.max_groups} groups"
-        where = "in all" if in_all else f"in {groups} at full weight"
-        return f"{who} (at most {rows} {where}), {self.neighbors} neighbors"
         bounds, one = self.contribution, self.contribution.max_groups == 1
         if rows:
             groups = "1 group" if one else f"each of {bounds.max_groups} groups"
-            most = f"at most {bounds.max_rows} row{'' if bounds.max_rows == 1 else 's'} in {groups}"
+            where = "in all" if in_all else f"in {groups} at full weight"
+            most = f"at most {bounds.max_rows} row{'' if bounds.max_rows == 1 else 's'} {where}"
         else:
-            most = f"in at most {bounds.max_groups} group{'' if one else 's'}"
-        return f"{who} ({most} at full weight), {self.neighbors} neighbors"
+            most = f"in at most {bounds.max_groups} group{'' if one else 's'} at full weight"
+        return f"{who} ({most}), {self.neighbors} neighbors"
 
     def __str__(self) -> str:
         return self.words()
@@ -305,12 +300,6 @@ def noun_of(column: str | Sequence[str] | None) -> str:
     if column is None:
         return "row"
     return column if isinstance(column, str) else f"combination of {listed(column, 'and')}"
-
-
-def protected_words(facts: Mapping[str, Any]) -> str:
-    """Return what a record protects as text; `facts` are of a release, of one of its origins, or of a computation."""
-    released = facts["of"][0] if "of" in facts else facts
-    return PrivacyUnit.of_facts(facts["unit"]).words(in_all="period" in released)  # only streams have periods
 
 
 def beyond_first(unit: PrivacyUnit, most: int) -> str:

@@ -34,7 +34,6 @@ from dpframe.frames.build import public
 from dpframe.frames.kinds import library_of
 from dpframe.ledger.canonical import now
 from dpframe.planning.call import checked_flag
-from dpframe.privacy import protected_words
 from dpframe.release import provenance
 
 CHECKS: dict[str, type] = {
@@ -498,7 +497,6 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         """Return the title: a result, and the protected units of its record."""
         if (stamp := self._stamp) is not None:
             return f".dp of a result: {stamp}"
-        units = list(dict.fromkeys(protected_words(part) for part in self._records))
         units = list(dict.fromkeys(protected(part) for part in self._records))
         return f".dp of a released result, which is public; protects {listed(units, 'or')}"
 

@@ -15,10 +15,11 @@ from dpframe.derived.linear import Form, Linear, ends, half_widths
 from dpframe.derived.traced import Source
 from dpframe.display.pages import at_least
 from dpframe.display.statements import warned_lines
+from dpframe.display.subjects import protected
 from dpframe.errors import InvalidArgument, listed
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.changes import end_taken, is_whole
-from dpframe.privacy import PrivacyUnit, protected_words
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import TABLE
 from dpframe.queries.date_grid import STEPS
 from dpframe.queries.query import ERROR
@@ -192,11 +193,11 @@ def _protections(facts: Facts) -> dict[str, str]:
     names: dict[str, list[str]] = {}
     for name, unit in units.items():
         names.setdefault(unit.one, []).append(name)
-    protected = {one["name"]: protected_words(one) for one in facts["of"]}
-    full = "; ".join(f"{words} (in {name})" for name, words in protected.items())
+    shown = {one["name"]: protected(one) for one in facts["of"]}
+    full = "; ".join(f"{words} (in {name})" for name, words in shown.items())
     each = listed([f"each {noun} in {listed(of)}" for noun, of in names.items()])
     return {
-        **({"protects": full} if len({*protected.values()}) > 1 else {}),
+        **({"protects": full} if len({*shown.values()}) > 1 else {}),
         **({"each": each} if len(names) > 1 else {}),
     }
 

@@ -23,12 +23,12 @@ from dpframe.display.report import Section, facts_list, paragraph
 from dpframe.display.result_page import shown, title_of
 from dpframe.display.result_tables import Table, kinds_of, source
 from dpframe.display.statements import confidence_of
-from dpframe.display.subjects import subject
+from dpframe.display.subjects import protected, subject
 from dpframe.errors import harmless, listed, no_markup
 from dpframe.frames import build
 from dpframe.frames.changes import view_of
 from dpframe.frames.prints import Places
-from dpframe.privacy import noun_of, protected_words
+from dpframe.privacy import noun_of
 from dpframe.queries.contributions import POPULATION
 from dpframe.queries.query import ERROR
 
@@ -110,7 +110,7 @@ def section(facts: Mapping[str, Any], table: Table, frame: Any, chart: Any) -> S
 
 
 def _units(facts: Facts) -> str:
-    return str(facts.get("protects") or protected_words(facts))
+    return str(facts.get("protects") or protected(facts))
 
 
 def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -12,9 +12,6 @@ from dpframe.display.report import Section, caption_of, facts_list, figure, para
 from dpframe.display.result_tables import PLUS_MINUS, Table, source
 from dpframe.display.rounding import is_unplaced
 from dpframe.display.statements import check_lines, dearer_words, method_words, warned_lines
-from dpframe.display.subjects import full, protected, short, subject, titled
-from dpframe.errors import harmless
-from dpframe.privacy import noun_of, protected_words
 from dpframe.display.subjects import full, protected, short, titled, without_numbers
 from dpframe.errors import capital, harmless
 from dpframe.privacy import noun_of
@@ -116,7 +113,6 @@ def _known(error: float | None) -> str:
 
 def cost_words(facts: Mapping[str, Any]) -> str:
     """Return the cost of a release and its privacy unit as text."""
-    return f"{_epsilon(facts)}; it protects {protected_words(facts)}"
     return f"{_epsilon(facts)}; it protects {protected(facts)}"
 
 
@@ -135,7 +131,6 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     said = [("Cost", f"{_epsilon(facts)}, by {cost['accounting']} accounting{dearer}")]
     if "model" in facts:
         said.append(("Model", f"local: epsilon {at_least(facts['per_report'], 6):.6g} for each report"))
-    said.append(("Protects", protected_words(facts)))
     said.append(("Protects", protected(facts)))
     noise = (f"{part['noise']}, scale {number(part['scale'])}, on {part['measures']}" for part in facts["statistics"])
     said.append(("Noise", "\n".join(noise)))

@@ -17,7 +17,6 @@ from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, Shown, Write, r
 from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words, promised
 from dpframe.errors import harmless
 from dpframe.frames import build, changes, foreign
-from dpframe.privacy import protected_words
 from dpframe.queries.query import ERROR, NOISY
 
 Errors = Mapping[str, NDArray[np.float64]]  # of adjusted values, by the name of their column
@@ -120,7 +119,6 @@ def source(facts: Mapping[str, Any]) -> str:
     if receipt:
         dataset = "" if receipt["dataset"] is None else f" of {receipt['dataset']}"
         entry = f"; entry {receipt['entry']} of the ledger{dataset}"
-    unit, record = facts.get("protects") or protected_words(facts), facts["sha256"][:12]
     unit, record = facts.get("protects") or subjects.protected(facts), facts["sha256"][:12]
     return f"dpframe {facts['dpframe']}, protects {unit}{entry}; record {record}"
 

@@ -62,10 +62,15 @@ def quantile(statistic: Mapping[str, Any]) -> str:
 
 
 def protected(facts: Facts) -> str:
-    """Return whom a release protects as text, without a bound on rows if each number counts whole units."""
+    """Return whom a result protects as text, with the contribution bounds that its numbers use.
+
+    `facts` are of a release, of an origin of a computation, or of a computation.
+    """
+    released = facts["of"][0] if "of" in facts else facts
     measures = facts.get("measures", {}).values()
     by_units = measures and all(one["verb"] in BY_UNITS or "unit_bounds" in one for one in measures)
-    return PrivacyUnit.of_facts(facts["unit"]).words(rows=not by_units)
+    in_all = "period" in released or "model" in released  # only streams have periods, and only local reports a model
+    return PrivacyUnit.of_facts(facts["unit"]).words(rows=not by_units, in_all=in_all)
 
 
 def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -15,14 +14,13 @@ from dpframe.display.statements import dearer_words
 from dpframe.errors import listed, with_article
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
-from dpframe.mechanisms.thresholded import HALF, MOST, Thresholded, of_noise
+from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.auto import Accuracy, Choice
 from dpframe.planning.call import Call, Question
 from dpframe.planning.check_pricing import NONE, PlannedChecks, has_none, line_of_checks, line_of_none
-from dpframe.planning.sensitivity import Sensitivity, gaussian_of, groups_in, one_group, uses_rows, uses_units
+from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
-from dpframe.queries.contributions import as_array, key_weights
-from dpframe.queries.discovery import FoundAxis, found_axis
+from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query, by_choice, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, InWords, Noting, PlanRow, Tables, choosing
@@ -201,7 +199,6 @@ class Plan(Costing):
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        of_keys = _found_notes(self.unit, self.query, self.parts[0].mechanism) if self.query.keys.unknown else []
         of_keys = _found_notes(self) if self.query.keys.unknown else []
         of_values = tuple(
             note
@@ -430,10 +427,9 @@ def _other(name: str) -> str:
     return "max_groups" if name == "max_rows" else "max_rows"
 
 
-def _found_notes(unit: PrivacyUnit, query: Query, law: Mechanism) -> list[str]:
 def _found_notes(plan: Plan) -> list[str]:
     """Return notes for the reader on unknown groups."""
-    query, law = plan.query, plan.parts[0].mechanism
+    unit, query, law = plan.unit, plan.query, plan.parts[0].mechanism
     axis = found_axis(query.keys)
     if axis is None or axis.discovery is None:
         return []
@@ -447,31 +443,11 @@ def _found_notes(plan: Plan) -> list[str]:
         said.append(f"the numbers of {units} are measured in any case: ask for {verb} too, at no further cost")
     if axis.discovery.max_keys > 1 and not axis.by_rows:
         said.append(f"of a unit with more than {axis.discovery.max_keys:,} groups a random choice of them counts")
-    if (other := _finds_more(plan, axis, law)) is not None:
-        said.append(
-            f"Laplace noise finds few groups: with delta={float(axis.discovery.delta):g} for the call too, and so "
-            f"Gaussian noise, {other.words(*nouns)}"
-        )
+    if law.p == 1 and unit.contribution.max_groups > 1 and not axis.by_rows and plan.accounting.charges_price:
+        said.append("Gaussian noise may find more groups: preview the call with a delta too, and compare")
     if not axis.discovery.nulls:
         said.append(f"rows without a value of {' or '.join(axis.columns)} are in no group")
     return said
-
-
-def _finds_more(plan: Plan, axis: FoundAxis, law: Thresholded) -> Thresholded | None:
-    """Return the Gaussian noise that finds smaller groups than this Laplace noise; None if it finds none.
-
-    The call would have the delta of the keys as its own delta too.
-    """
-    discovery, epsilon = axis.discovery, plan.price.epsilon
-    if discovery is None or law.p != 1 or axis.by_rows or not plan.accounting.charges_price or epsilon is None:
-        return None
-    people, price = plan.parts[0], Price(epsilon, discovery.delta)
-    (part,) = plan.accounting.parts(price, None, (Fraction(people.share),), pure=False)
-    noise = gaussian_of(people.sensitivity, part)
-    weights = key_weights(discovery.max_keys, plan.unit.contribution.max_groups, noise.norm)
-    other = of_noise(noise, as_array(weights), discovery.delta, at_least=discovery.at_least)
-    is_better = all(other.likely_shown(chance) < law.likely_shown(chance) for chance in (HALF, MOST))
-    return other if is_better else None
 
 
 def without_delta(*plans: Plan) -> str:
