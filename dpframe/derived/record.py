@@ -265,27 +265,25 @@ def _is_value(name: str, columns: Mapping[str, Floats]) -> bool:
 def _cells(
     like: Source, labels: Sequence[str], places: NDArray[np.int64]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]] | None]:
-    """Return the axes of the rows and their levels: those of `like` if they fit, otherwise one axis of combinations."""
+    """Return the axes of the rows and their levels.
+
+    The axes are those of `like` with the keys that are left, if the rows are all combinations of these keys; otherwise
+    one axis of combinations.
+    """
     facts, whole = like.facts, np.array_equal(places, np.arange(like.rows))
     axes = [{name: fact for name, fact in axis.items() if name != "released"} for axis in facts["cells"]]
     if whole and set(labels) == set(like.labels) and is_whole(facts):
         return axes, facts.get("levels")
-    kept = [axis for axis in axes if {*_labels(axis)} <= {*labels}]
-    sizes = [axis["size"] for axis in kept]
-    if len(kept) == 1 and sizes == [len(places)]:
-        return kept, None
-    if "levels" not in facts and math.prod(sizes) == len(places) and {n for a in kept for n in _labels(a)} == {*labels}:
-        return kept, None
-    if len(kept) == 1 and len(places) and "levels" not in facts:
-        return [_cut(kept[0], len(places))], None
     if not labels:
         return [], None
+    kept = [number for number, axis in enumerate(axes) if {*_labels(axis)} <= {*labels}]
+    if {label for number in kept for label in _labels(axes[number])} == {*labels}:
+        released = [facts["cells"][number] for number in kept]
+        keys = [like.keys[axis.get("released", axis["columns"])[0]][places] for axis in released]
+        sizes = [np.unique(codes).size for codes in keys]
+        if math.prod(sizes) == len(places) and all((codes >= 0).all() for codes in keys):
+            return [{**axes[number], "size": size} for number, size in zip(kept, sizes, strict=True)], None
     return [{"columns": list(labels), "size": len(places), "keys": ["key"] * len(labels)}], None
-
-
-def _cut(axis: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """Return an axis that has lost some of its keys."""
-    return {**axis, "size": size}
 
 
 def _labels(axis: Mapping[str, Any]) -> list[str]:

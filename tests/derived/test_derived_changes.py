@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 import polars as pl
 import pytest
-from seen import table_of_page
+from seen import seen, table_of_page
 
 import dpframe as dpf
 from dpframe import noise
@@ -542,3 +542,31 @@ def test_a_field_that_no_computed_result_has_is_told_before_it_is_used(field, va
     record = counts.dp.share().dp.filter({"w": ["B"]}).dp.provenance
     assert foreign.problem_of(record) == ""
     assert f"its field {field} must be" in foreign.problem_of(record | {field: value})
+
+
+@pytest.mark.parametrize("verb", ["change", "difference", "rolling"])
+@pytest.mark.parametrize("by", ["bins", "dates"])
+def test_rows_that_a_step_leaves_keep_their_bins_and_dates(verb, by):
+    pytest.importorskip("altair")
+    if by == "bins":
+        frame = pl.DataFrame({**VISITS, "age": [float(n % 90) for n in range(400)]})
+        wards = frame.dp.group_by(dpf.bins("age", [0, 15, 30, 45, 60, 75, 90]), "ward", keys={"ward": KEYS["ward"]})
+        counts = wards.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    else:
+        counts = _series(pl.DataFrame(VISITS))
+    made = getattr(counts.dp, verb)(2)
+    axes, whole = ({axis["columns"][0]: axis for axis in one.dp.provenance["cells"]} for one in (made, counts))
+    column = "age" if by == "bins" else "day"
+    cut = {**whole[column], "size": whole[column]["size"] - (1 if verb == "rolling" else 2)}
+    assert axes == {"ward": whole["ward"], column: cut}
+    chart = str(made.dp.plot().to_dict())
+    assert f"'title': '{column}'" in chart
+    assert "age_left" not in chart
+    assert "'field': 'cell'" not in chart  # the field of an axis of names
+
+
+def test_groups_that_are_not_all_combinations_of_their_keys_are_one_axis():
+    counts = _series(pl.DataFrame(VISITS))
+    uneven = counts.dp.filter((pl.col("ward") == "A") | (pl.col("day").dt.month() < 4))
+    (axis,) = uneven.dp.difference().dp.provenance["cells"]
+    assert axis == {"columns": ["ward", "day"], "size": 8, "keys": ["key", "key"]}
