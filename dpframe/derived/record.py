@@ -18,7 +18,7 @@ from dpframe.display.statements import warned_lines
 from dpframe.display.subjects import protected
 from dpframe.errors import InvalidArgument, listed
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.changes import end_taken, is_whole
+from dpframe.frames.changes import end_taken, is_whole, view_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import TABLE
 from dpframe.queries.date_grid import STEPS
@@ -183,8 +183,18 @@ def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
     plain = build.beside(frame, labels, np.arange(len(frame)), columns)
     words = {**facts, "columns": list(columns), "texts": [], "said": f"computed from {_listed(facts)}, at no cost"}
     words |= _protections(facts)
-    words["measures"] = {name: {**one, "words": _words(name, one, facts)} for name, one in facts["measures"].items()}
+    words["measures"] = {
+        name: {**one, "words": _words(name, one, facts), "stated": _words(*_computed(name, one, facts), facts)}
+        for name, one in facts["measures"].items()
+    }
     return plain, words
+
+
+def _computed(name: str, measure: Facts, facts: Facts) -> tuple[str, Facts]:
+    """Return the name and the facts that a column of numbers had when it was computed, before any new name."""
+    view = view_of(facts)
+    of = name if view is None else view.measures[name][0]
+    return of, measure if of == name else {fact: said for fact, said in measure.items() if fact != "words"}
 
 
 def _protections(facts: Facts) -> dict[str, str]:

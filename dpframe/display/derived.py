@@ -23,7 +23,7 @@ from dpframe.display.report import Section, facts_list, paragraph
 from dpframe.display.result_page import shown, title_of
 from dpframe.display.result_tables import Table, kinds_of, source
 from dpframe.display.statements import confidence_of
-from dpframe.display.subjects import protected, subject
+from dpframe.display.subjects import each_once, protected, subject
 from dpframe.errors import harmless, listed, no_markup
 from dpframe.frames import build
 from dpframe.frames.changes import view_of
@@ -61,7 +61,7 @@ def _subject(facts: Mapping[str, Any]) -> str:
     if facts["verb"] == "chi2":
         return "a test of whether two columns are independent"
     article = "the " if facts["kind"] == "changed" else ""
-    return article + subject(listed([one["words"] for one in facts["measures"].values()]), facts)
+    return article + subject(listed(each_once(facts)), facts)
 
 
 def _test_words(frame: Any) -> str:

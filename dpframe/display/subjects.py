@@ -79,6 +79,11 @@ def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
     return names == PAIR and len(axes[-1]["columns"]) == len(PAIR) and axes[-1].get("keys") == ["text", "text"]
 
 
+def each_once(facts: Facts) -> list[str]:
+    """Return the numbers as text, each statistic once."""
+    return list(dict.fromkeys(stated(name, facts) for name in facts["measures"]))
+
+
 def subject(names: str, facts: Mapping[str, Any]) -> str:
     """Return the names of the numbers and their key columns as text."""
     axes, of = facts["cells"], ""
@@ -118,7 +123,7 @@ def without_numbers(facts: Facts) -> str:
 
 def short(facts: Facts) -> str:
     """Return the numbers and their key columns as text, with each statistic once."""
-    return capital(subject(listed(list(dict.fromkeys(stated(name, facts) for name in facts["measures"]))), facts))
+    return capital(subject(listed(each_once(facts)), facts))
 
 
 def full(facts: Facts) -> str:
@@ -149,7 +154,10 @@ def titled(facts: Facts, otherwise: str) -> str:
 
 def _stated(name: str, facts: Facts) -> str:
     """Return the statistic of a column as text, regardless of any new name."""
-    return _words({fact: said for fact, said in measure(name, facts).items() if fact != "words"}, facts)
+    said = measure(name, facts)
+    if "stated" in said:  # of a number that was computed from releases
+        return str(said["stated"])
+    return _words({fact: told for fact, told in said.items() if fact != "words"}, facts)
 
 
 def _words(statistic: Mapping[str, Any], facts: Facts) -> str:
