@@ -356,6 +356,8 @@ def _built(
     for name in forms:
         if verb == "share" and _is_of_both_signs(source.measures[name]):
             measures[name]["verb"] = "ratio"  # with bounds of both signs, a share may be below 0 or above 1
+        if verb == "total" and source.measures[name]["verb"] in POOLED:
+            measures[name]["verb"] = source.measures[name]["verb"]  # a mean of all groups together is a mean
     columns = columns_of(forms, CONFIDENCE)
     for name in forms:
         if name + LOW in columns and (ends := _limits(source.measures[name], verb)) is not None:

@@ -37,6 +37,7 @@ WORDS = {  # by verb: how a column is described
     "change": "change of {} in percent",
 }
 OVER = {"rolling": " over {}", "difference": " from {} before", "change": " over {}"}  # of several steps
+TOGETHER = "{} of all groups together"  # a total of means, proportions or ratios, which are pooled rather than added
 
 ADDING = ("total", "cumulative", "rolling")  # sums and means, which inherit the effect of clipping on their numbers
 MOVED = "The size and direction of the effect on this result are unknown, and no margin of error covers it"
@@ -214,6 +215,8 @@ def _protections(facts: Facts) -> dict[str, str]:
 
 def _words(name: str, measure: Facts, facts: Facts) -> str:
     """Return the description of a column of numbers: what was done to it, or the expression."""
+    if facts["verb"] == "total" and measure["verb"] != "total":
+        return TOGETHER.format(name)
     if facts["verb"] in WORDS:
         return WORDS[facts["verb"]].format(name) + _over(facts)
     return str(measure.get("words", facts["expression"]))

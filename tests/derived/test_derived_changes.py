@@ -592,3 +592,25 @@ def test_a_wide_computed_result_says_what_was_computed(made, words):
     assert chart["title"]["text"] == title
     assert f"'{words}, A'" in str(chart)
     assert "number of rows" not in str(chart)
+
+
+@pytest.mark.parametrize("verb", ["mean", "proportion", "ratio"])
+def test_a_mean_of_all_groups_together_is_not_called_a_total(verb):
+    pytest.importorskip("altair")
+    frame = pl.DataFrame({"ward": list("AB") * 200, "x": [0.0, 1.0, 1.0, 0.0] * 100, "n": [1.0] * 400})
+    asked = {
+        "mean": dpf.mean("x", bounds=(0, 1)),
+        "proportion": dpf.proportion("x"),
+        "ratio": dpf.ratio("x", "n", bounds={"x": (0, 1), "n": (0, 1)}),
+    }[verb]
+    result = frame.dp.group_by("ward", keys=["A", "B"]).agg(
+        {"part": asked, "rows": dpf.count()}, epsilon=50, ledger=dpf.Ledger(epsilon=50)
+    )
+    total = result.dp.total()
+    assert abs(total["part"][0] - 0.5) < 0.2
+    assert total.dp.provenance["measures"]["part"]["verb"] == verb
+    words = "part of all groups together"
+    assert f"This is the {words} and total of rows, computed" in total.dp.statement()
+    assert f"**{words}, total of rows**" in total.dp.table("markdown")
+    assert seen(total.dp.select("part").dp.plot())["title"]["text"] == f"P{words[1:]}"
+    assert f"the {words} by ward, computed" in result.dp.total("ward").dp.select("part").dp.statement()
