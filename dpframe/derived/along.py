@@ -171,8 +171,8 @@ def _along(
             "Filter to keys that follow each other, or write dpf.combine."
         )
     kept = np.sort(lines.order[lines.within >= gone])
-    numbers = {name: made(form, lines) for name, form in _forms(source, verb).items()}
     others = [name for axis in source.facts["cells"] for name in axis["columns"] if name != lines.name]
+    numbers = {name: made(form, lines) for name, form in _forms(source, verb, others=others).items()}
     notes = _outside(source, others) if verb in SUMS else []
     return _built(source, source.labels, kept, numbers, verb, words, notes)
 
@@ -207,8 +207,11 @@ def _of_cells(frame: Any, verb: str) -> Source:
     return source
 
 
-def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the forms of all statistics: linear ones, and quotients for the verbs in `quotients`."""
+def _forms(source: Source, verb: str, quotients: Sequence[str] = (), others: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the forms of all statistics: linear ones, and quotients for the verbs in `quotients`.
+
+    `others` are the keys other than the one in order, which match the rows of a line with those of another.
+    """
     if verb in SUMS and source.rows > 1:
         _check_adds_up(source, verb)
     forms: dict[str, Any] = {}
@@ -225,9 +228,22 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
     for name, form in forms.items():
         of = source.measures[name]["verb"]
         if not isinstance(form, Linear) and of not in quotients:
-            way = f"Write for instance .dp.select({linear}).dp.{verb}(...)" if linear else "Write dpf.combine"
-            raise InvalidArgument(f"{verb} must be of counts and sums, and {name} is {with_article(of)}. {way}.")
+            raise InvalidArgument(
+                f"{verb} must be of counts and sums, and {name} is {with_article(of)}. {_way_out(verb, name, linear, others)}"
+            )
     return forms
+
+
+def _way_out(verb: str, name: str, linear: str | None, others: Sequence[str]) -> str:
+    """Return the advice for a quotient: another statistic (`linear`), or an expression of some of its rows."""
+    if linear:
+        return f"Write for instance .dp.select({linear}).dp.{verb}(...)."
+    if verb in SUMS:
+        return "Release a count or a sum."
+    return (
+        f'Write for instance dpf.combine("b.{name} - a.{name}", {{"a": result.dp.filter(...), '
+        f'"b": result.dp.filter(...)}}, on={shown(list(others))}).'
+    )
 
 
 def _check_adds_up(source: Source, verb: str) -> None:

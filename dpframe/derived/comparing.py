@@ -246,7 +246,7 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
                 f"{source.name} must have its keys in rows, by which groups are matched, and .dp.wide put some into "
                 "columns. Compare first."
             )
-    labels, places, notes = matched(sources, None)
+    labels, places, notes = matched(sources, None, takes_on=False)
     names = [name for name in sampled_names(sources[0], ASKED) if name in sources[1].measures]
     for name in names:
         one, other = (source.measures[name] for source in sources)

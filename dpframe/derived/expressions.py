@@ -27,6 +27,7 @@ LONGEST = 1_000  # the largest number of characters in an expression
 LARGEST = 1e100  # the largest factor in a form; its square is a finite float too
 EXAMPLE = 'Write for instance dpf.combine("feb.n - jan.n", {"jan": jan, "feb": feb}).'
 GRAMMAR = "made of names, numbers, + - * / and parentheses"
+SAME_KEYS = "Release or filter them by the same keys."
 VALUE = "value"
 
 Facts = Mapping[str, Any]
@@ -202,11 +203,12 @@ def _spelled(name: str, known: Iterable[Any]) -> str:
 
 
 def matched(
-    sources: Sequence[Source], on: str | Sequence[str] | None
+    sources: Sequence[Source], on: str | Sequence[str] | None, *, takes_on: bool = True
 ) -> tuple[list[str], dict[str, NDArray[np.int64]], list[str]]:
     """Return the label columns, the row of each result for each row of the answer, and the note on keys left out.
 
-    The first entry of the rows belongs to the result that has these label columns.
+    The first entry of the rows belongs to the result that has these label columns. Advice names `on` if the caller
+    `takes_on`.
     """
     keyed = [source for source in sources if source.labels]
     if not keyed:
@@ -229,9 +231,8 @@ def matched(
     rows = [row for row, token in enumerate(tokens[lead.name]) if all(token in mine for mine in known.values())]
     common = [tokens[lead.name][row] for row in rows]
     if not common:
-        raise InvalidArgument(
-            f"results must have keys in common, and {shown(shared)} has none. Match them by others: on=."
-        )
+        way = _other_match(keyed, shared) if takes_on else SAME_KEYS
+        raise InvalidArgument(f"results must have keys in common, and {shown(shared)} has none. {way}")
     places = {lead.name: np.array(rows, dtype=np.int64)}
     for source in keyed:
         if source is not lead:
@@ -240,6 +241,26 @@ def matched(
     single = {source.name: np.zeros(len(rows), dtype=np.int64) for source in sources if not source.labels}
     labels = list(lead.labels) if finer else shared
     return labels, {**places, **single}, _left_out(len(every) - len(set(common)))
+
+
+def _other_match(keyed: Sequence[Source], shared: Sequence[str]) -> str:
+    """Return the advice for results without a common key: those of their columns that match rows, if some do."""
+    alike = [label for label in shared if _have_common(keyed, _with_edges(keyed[0], label))]
+    finer = [source for source in keyed if len({*source.tokens(alike)}) < source.rows]
+    if len(alike) < len(shared) and len(finer) <= 1 and _have_common(keyed, alike):
+        return f"Match them by fewer: on={shown(alike)}."
+    return SAME_KEYS
+
+
+def _with_edges(source: Source, label: str) -> list[str]:
+    """Return the column of a label; for an edge of bins, both edges, since `on` takes both."""
+    axis = _axis_of(source, label)
+    return foreign.labels_of({"cells": [axis]}) if "bins" in axis else [label]
+
+
+def _have_common(keyed: Sequence[Source], labels: Sequence[str]) -> bool:
+    """Return whether all results have a row with the same labels in these columns."""
+    return bool(set.intersection(*({*source.tokens(list(labels))} for source in keyed)))
 
 
 def _check_zones(shared: Sequence[str], tokens: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:

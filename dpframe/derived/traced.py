@@ -169,24 +169,35 @@ class Source:
 
     def unbiased(self, measure: str) -> str:
         """Return the name of the column with the unbiased values of a statistic."""
-        if not self.facts["measures"][measure]["denoise"]:
-            return measure
-        if measure + NOISY not in self.facts["columns"]:
-            if all(step.get("chose") == AS_IT_WAS for step in self.facts["measures"][measure]["denoise"]):
-                return measure
+        found = self._known_unbiased(measure)
+        if found is None:
             raise InvalidArgument(
                 f"{self.name}.{measure} must be unbiased, and it was adjusted and released with keep_noisy=False. "
                 "Leave keep_noisy out of the next release."
             )
-        return measure + NOISY
+        return found
+
+    def _known_unbiased(self, measure: str) -> str | None:
+        denoise = self.facts["measures"][measure]["denoise"]
+        if not denoise:
+            return measure
+        if measure + NOISY in self.facts["columns"]:
+            return measure + NOISY
+        return measure if all(step.get("chose") == AS_IT_WAS for step in denoise) else None
+
+    def _accepted(self) -> list[str]:
+        """Return the columns that an expression may name, or all statistics if there is no such column."""
+        measures = list(self.facts["measures"])
+        return [name for name in map(self._known_unbiased, measures) if name is not None] or measures
 
     def only_measure(self) -> str:
         """Return the name of the only statistic; refuse several."""
         measures = list(self.facts["measures"])
         if len(measures) > 1:
+            accepted = self._accepted()
             raise InvalidArgument(
-                f"expression must name a column of {self.name}, which has {shown(measures)}. "
-                f"Write for instance {self.name}.{next(filter(is_written, measures), measures[0])}."
+                f"expression must name a column of {self.name}, which has {shown(accepted)}. "
+                f"Write for instance {self.name}.{next(filter(is_written, accepted), accepted[0])}."
             )
         return str(measures[0])
 
@@ -206,10 +217,11 @@ class Source:
 
     def checked_column(self, column: str) -> str:
         """Return the name of the statistic to which a column of unbiased values belongs."""
-        columns, measures = self.facts["columns"], self.facts["measures"]
+        columns, measures, accepted = self.facts["columns"], self.facts["measures"], self._accepted()
         if column not in columns:
-            near = closest(column, columns)
-            hint = f"It has {shown(list(measures))}."
+            near = closest(column, [*measures, *accepted])
+            near = self._known_unbiased(near) if near and near in measures else near
+            hint = f"It has {shown(accepted)}."
             if near:
                 hint = f"Did you mean {near!r}?" if is_written(near) else renamed(near)
             raise InvalidArgument(f"{self.name}.{column} must be a released column, and there is none. {hint}")
@@ -217,7 +229,7 @@ class Source:
         if measure not in measures:
             raise InvalidArgument(
                 f"{self.name}.{column} must be a released number, not the end or the size of an interval. "
-                f"Name one of {shown(list(measures))}."
+                f"Name one of {shown(accepted)}."
             )
         unbiased = self.unbiased(measure)
         if column != unbiased and not column.endswith(NOISY):

@@ -444,7 +444,7 @@ def test_numbers_without_a_known_law_are_refused_by_name(ledger):
     hidden = wards.count(keep_noisy=False, **price)
     refused("use count_noisy", lambda: dpf.combine("a.count", {"a": adjusted}))
     refused("keep_noisy=False", lambda: dpf.combine("a", {"a": hidden}))
-    refused("there is none. Did you mean 'count'", lambda: dpf.combine("a.cuont", {"a": adjusted}))
+    refused("there is none. Did you mean 'count_noisy'", lambda: dpf.combine("a.cuont", {"a": adjusted}))
     refused("not the end or the size", lambda: dpf.combine("a.count_error", {"a": adjusted}))
     refused("is none. Did you mean", lambda: dpf.combine("jan - fbe", {"jan": adjusted, "feb": adjusted}))
     refused("rounded", lambda: dpf.combine("a", {"a": adjusted.dp.round(-1)}))
@@ -569,7 +569,7 @@ def test_a_mean_beside_a_count_is_refused_with_the_count_to_select(engine, ledge
     result = wards.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 10)), epsilon=1, ledger=ledger)
     refused(r"m is a mean\. Write for instance \.dp\.select\('n'\)\.dp\.share\(\.\.\.\)", result.dp.share)
     assert len(result.dp.select("n").dp.share()) == 3
-    refused("m is a mean. Write dpf.combine", result.dp.select("m").dp.change)
+    refused("m is a mean. Write for instance dpf.combine", result.dp.select("m").dp.change)
 
 
 def test_sum_of_a_result_names_total(engine, ledger):

@@ -114,3 +114,44 @@ def test_a_mean_that_was_cut_is_noted_where_it_is_used_uncut(ledger):
         seen.add(is_beyond)
     assert True in seen
     assert not dpf.combine("r", {"r": few.count(epsilon=0.2, denoise=None, ledger=ledger)}).dp.provenance["notes"]
+
+
+def test_columns_that_an_expression_may_name_are_the_unbiased_ones(ledger):
+    counts = STAYS.dp.group_by("ward", keys=["A", "B"]).agg(
+        n=dpf.count(), m=dpf.mean("age", bounds=(0, 99)), denoise="nonnegative", epsilon=1, ledger=ledger
+    )
+    assert "n_noisy" in counts.columns
+    refused(r"there is none\. It has \['n_noisy', 'm'\]\.$", lambda: dpf.combine("a.foo", {"a": counts}))
+    refused(r"has \['n_noisy', 'm'\]\. Write for instance a\.n_noisy\.$", lambda: dpf.combine("a", {"a": counts}))
+    refused(r"Name one of \['n_noisy', 'm'\]\.$", lambda: dpf.combine("a.n_error", {"a": counts}))
+    for column in ("n_noisy", "m"):
+        assert len(dpf.combine(f"a.{column}", {"a": counts})) == 2
+
+
+@pytest.mark.parametrize("by", [["ward"], ["ward", "sex"]], ids=" and ".join)
+@pytest.mark.parametrize("verb", ["change", "difference", "rolling"])
+def test_a_step_between_means_names_an_expression_of_their_rows(ledger, by, verb):
+    keys = {name: KEYS[name] for name in by}
+    means = STAYS.dp.group_by(*by, keys=keys).agg({"m": dpf.mean("age", bounds=(0, 99))}, epsilon=9, ledger=ledger)
+    if len(by) == 1:
+        way = r'Write for instance dpf\.combine\("b\.m - a\.m", .*, on=\[\]\)\.$'
+        refused(f"m is a mean. {way}", lambda: getattr(means.dp, verb)(1))
+    refused("m is a mean. Release a count or a sum.$", means.dp.share)
+    rows = {"a": means.dp.filter({"ward": "A"}), "b": means.dp.filter({"ward": "B"})}
+    on = by[1:]
+    refused(
+        rf"and \{by} has none\. Match them by fewer: on=\{on}\.$".replace("]", r"\]"),
+        lambda: dpf.combine("b.m - a.m", rows),
+    )
+    assert len(dpf.combine("b.m - a.m", rows, on=on)) == 2 ** len(on)
+
+
+def test_results_that_no_column_matches_are_released_by_the_same_keys(ledger):
+    one, other = (
+        STAYS.dp.group_by("ward", keys=keys).count(epsilon=1, denoise=None, ledger=ledger)
+        for keys in (["A", "B"], ["C", "D"])
+    )
+    refused(
+        r"\['ward'\] has none\. Release or filter them by the same keys\.$",
+        lambda: dpf.combine("a - b", {"a": one, "b": other}),
+    )
