@@ -228,9 +228,8 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = (), others: Seq
     for name, form in forms.items():
         of = source.measures[name]["verb"]
         if not isinstance(form, Linear) and of not in quotients:
-            raise InvalidArgument(
-                f"{verb} must be of counts and sums, and {name} is {with_article(of)}. {_way_out(verb, name, linear, others)}"
-            )
+            way = _way_out(verb, name, linear, others)
+            raise InvalidArgument(f"{verb} must be of counts and sums, and {name} is {with_article(of)}. {way}")
     return forms
 
 

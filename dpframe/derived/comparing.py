@@ -21,6 +21,7 @@ from dpframe.derived.population import (
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
+from dpframe.display import subjects
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.changes import view_of
@@ -133,6 +134,8 @@ def compare(
     notes = [*notes, *map(spread_words, unmeasured), *([] if tests == 1 else [_holm_words(tests, checked)])]
     used = {source.name: names for source in sources}
     facts = facts_of("compare", "compare", words, sources, checked, notes, used)
+    sides = ("later", "earlier") if second is _MISSING else _told(_checked_by(like, by)[0], first, second)
+    described = {name: subjects.described(name, like.facts) for name in names}
     return frame_of(
         like,
         labels,
@@ -147,10 +150,8 @@ def compare(
                 **measure_of(facts),
                 "ends": ENDS,
                 "tests": tests,
-                "sides": _sides(
-                    ("later", "earlier") if second is _MISSING else (_key(first), _key(second)), pairs, checked
-                ),
-                "words": "later minus earlier" if second is _MISSING else f"{_key(first)} minus {_key(second)}",
+                "sides": {**_sides(sides, pairs, checked), "statistics": described},
+                "words": " minus ".join(sides),
             }
         },
     )
@@ -169,8 +170,13 @@ def _sides(names: tuple[str, str], pairs: Pairs, level: float) -> dict[str, Any]
     return made
 
 
-def _key(key: object) -> str:
-    return "missing" if is_missing(key) else str(key)
+def _told(column: str, first: object, second: object) -> tuple[str, str]:
+    """Return two keys as text; with their column, unless they are texts, which say by themselves what they are."""
+    plain = all(isinstance(key, str) or is_missing(key) for key in (first, second))
+    one, other = (
+        ("" if plain else f"{column} ") + ("missing" if is_missing(key) else str(key)) for key in (first, second)
+    )
+    return one, other
 
 
 def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:

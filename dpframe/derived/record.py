@@ -15,7 +15,7 @@ from dpframe.derived.linear import Form, Linear, ends, half_widths
 from dpframe.derived.traced import Source
 from dpframe.display.pages import at_least
 from dpframe.display.statements import warned_lines
-from dpframe.display.subjects import protected
+from dpframe.display.subjects import across, protected
 from dpframe.errors import InvalidArgument, listed
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.changes import end_taken, is_whole, view_of
@@ -184,11 +184,16 @@ def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
     plain = build.beside(frame, labels, np.arange(len(frame)), columns)
     words = {**facts, "columns": list(columns), "texts": [], "said": f"computed from {_listed(facts)}, at no cost"}
     words |= _protections(facts)
-    words["measures"] = {
-        name: {**one, "words": _words(name, one, facts), "stated": _words(*_computed(name, one, facts), facts)}
-        for name, one in facts["measures"].items()
-    }
+    words["measures"] = {name: {**one, **_described(name, one, facts)} for name, one in facts["measures"].items()}
     return plain, words
+
+
+def _described(name: str, measure: Facts, facts: Facts) -> dict[str, Any]:
+    """Return the description of a column of numbers by its name, and by the name that it had when it was computed."""
+    before = _computed(name, measure, facts)
+    leads = before[1] if across(facts) else measure  # in a title
+    stated = _words(*before, facts)
+    return {"words": _words(name, measure, facts), "stated": stated, "as_written": _is_as_written(leads, facts)}
 
 
 def _computed(name: str, measure: Facts, facts: Facts) -> tuple[str, Facts]:
@@ -215,7 +220,7 @@ def _protections(facts: Facts) -> dict[str, str]:
 
 def _words(name: str, measure: Facts, facts: Facts) -> str:
     """Return the description of a column of numbers: what was done to it, or the expression."""
-    if facts["verb"] == "total" and measure["verb"] != "total":
+    if _is_pooled(measure, facts):
         return TOGETHER.format(name)
     if facts["verb"] in WORDS:
         return WORDS[facts["verb"]].format(name) + _over(facts)
@@ -230,6 +235,17 @@ def _over(facts: Facts) -> str:
     ordered = [axis.get("every") for axis in facts["cells"] if "every" in axis or "bins" in axis]
     steps = STEPS.get(ordered[0], "places") if len(ordered) == 1 else "places"
     return OVER[verb].format(f"{n:,} {steps}")
+
+
+def _is_as_written(measure: Facts, facts: Facts) -> bool:
+    """Return whether a description begins with a key, a name or an expression, which a capital would change."""
+    if facts["verb"] in WORDS:
+        return _is_pooled(measure, facts)
+    return facts["verb"] == "compare" or "words" not in measure
+
+
+def _is_pooled(measure: Facts, facts: Facts) -> bool:
+    return bool(facts["verb"] == "total" and measure["verb"] != "total")
 
 
 def _listed(facts: Facts) -> str:

@@ -19,7 +19,7 @@ from dpframe.display.statements import (
     promised,
     warned_lines_by_share,
 )
-from dpframe.display.subjects import across, is_pairs, measure, stated, subject
+from dpframe.display.subjects import across, heading, is_pairs, measure, stated, subject
 from dpframe.errors import capital, listed, no_markup
 from dpframe.queries.sameness import agree
 
@@ -97,7 +97,7 @@ def _title(names: Sequence[str], facts: Facts) -> str:
         column = statistics[0]["column"]
         parts = [f"distribution function of {column}"]
         facts = {**facts, "cells": [axis for axis in facts["cells"] if axis["columns"] != [column]]}
-    return capital(subject(listed(parts), facts))
+    return heading(subject(listed(parts), facts), names[0], facts)
 
 
 def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> str:

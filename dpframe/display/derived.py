@@ -142,7 +142,7 @@ def sides_of(facts: Facts, places: Places) -> dict[str, Any] | None:
     in_frame = np.empty(len(places), dtype=np.int64)
     in_frame[places] = rows
     ordered = {end: [[column[row] for row in in_frame] for column in both] for end, both in ends.items()}
-    return {"names": sides["names"], **ordered}
+    return {"names": sides["names"], "statistics": sides.get("statistics", {}), **ordered}
 
 
 def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Asked) -> Any:
@@ -159,8 +159,10 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
         by_statistic.setdefault(str(row[column]), []).extend(both)
     panels = {name: _panel(name, cells, sides["names"], others) for name, cells in by_statistic.items()}
     (measure,), names = facts["measures"], " and ".join(map(str, sides["names"]))
-    said = f"{next(iter(panels))} of {names}" if len(panels) == 1 else names
-    facts = {**facts, "cells": axes, "measures": {measure: {**facts["measures"][measure], "words": said}}}
+    described = sides["statistics"].get(next(iter(panels))) if len(panels) == 1 else None
+    said = f"{described or next(iter(panels))} of {names}" if len(panels) == 1 else names
+    words_of = {**facts["measures"][measure], "words": said, "as_written": described is None}
+    facts = {**facts, "cells": axes, "measures": {measure: words_of}}
     words = chart_words.words([measure], facts, list(panels.values()), asked, [])
     drawn = [_dumbbells(panel, sides["names"]) for panel in panels.values()]
     return (

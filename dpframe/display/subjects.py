@@ -122,8 +122,13 @@ def without_numbers(facts: Facts) -> str:
 
 
 def short(facts: Facts) -> str:
-    """Return the numbers and their key columns as text, with each statistic once."""
-    return capital(subject(listed(each_once(facts)), facts))
+    """Return the numbers and their key columns as a title, with each statistic once."""
+    return heading(subject(listed(each_once(facts)), facts), next(iter(facts["measures"])), facts)
+
+
+def heading(text: str, first: str, facts: Facts) -> str:
+    """Return a title with a capital first letter, unless its `first` number is described by a name, which stays."""
+    return text if measure(first, facts).get("as_written") is True else capital(text)
 
 
 def full(facts: Facts) -> str:

@@ -673,7 +673,10 @@ ORIGIN = _object(
     {"release": _like(RELEASE), "part": _whole, "ledger": LEDGER},
 )
 ENDS_OF_SIDES = _list(_list(_none_or(_number)), 2)
-SIDES = _object({"names": _list(_text, 2), "values": ENDS_OF_SIDES, "low": ENDS_OF_SIDES, "high": ENDS_OF_SIDES})
+SIDES = _object(
+    {"names": _list(_text, 2), "values": ENDS_OF_SIDES, "low": ENDS_OF_SIDES, "high": ENDS_OF_SIDES},
+    {"statistics": _by_name(_text)},
+)
 OF_DERIVED = _object(
     {"verb": _text, "column": _none_or(_text), "statistics": _list(_whole), "denoise": _none_or(_list(STEP))},
     {"ends": _list(_text, 2), "tests": _some, "words": _text, "sides": SIDES},

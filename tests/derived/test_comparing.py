@@ -16,7 +16,7 @@ from dpframe.derived.population import UNTRACED, Estimate, counted, shared
 from dpframe.derived.sums_of_noise import Law
 from dpframe.display.pages import margin
 from dpframe.display.rounding import end_words
-from dpframe.frames import build
+from dpframe.frames import build, foreign
 from dpframe.noise import insecure_bits
 from dpframe.queries.mixing import uniforms
 from dpframe.queries.row_functions import squares
@@ -403,7 +403,7 @@ def test_a_comparison_is_drawn_as_both_values_and_their_intervals():
             (first, low, high), (second, *_) = points[region, 0], points[region, 1]
             assert first - second == pytest.approx(expected[region])
             assert low < first < high
-    assert found.dp.plot().to_dict()["title"]["text"] == "Bought_proportion of B and A by region"
+    assert found.dp.plot().to_dict()["title"]["text"] == "Proportion of bought of B and A by region"
     renamed = found.dp.relabel({"region": {"x": "North"}}).dp.plot()
     assert _points(renamed)["North", 0] == _points(found.dp.plot())["x", 0]
     assert "sides" not in str(dpf.compare(regions, "B", "A", by="variant").dp.plot(value="effect").to_dict())
@@ -835,3 +835,39 @@ def test_a_sum_of_weights_is_not_taken_for_the_number_of_rows_behind_a_sum():
     other = frame.dp.agg(s=dpf.sum("x", bounds=(-10, 10)), k=dpf.count(weight="w", weight_bounds=(0, 1)), **asked)
     with pytest.raises(dpf.InvalidArgument, match="s must come with what tells how far its values differ"):
         dpf.compare(one, other, samples="different")
+
+
+def test_keys_that_are_no_texts_are_told_with_their_column():
+    pytest.importorskip("altair")
+    rows = pl.DataFrame(
+        {"id": range(800), "female": [0, 1] * 400, "kids": [0, 0, 1, 1] * 200, "ward": list("AB") * 400}
+    )
+    ledger = dpf.Ledger(epsilon=4, delta=1e-6, unit="id")
+    keys = {"female": [0, 1], "kids": [0, 1], "ward": ["A", "B"]}
+    for by, said in (("female", ("female 0", "female 1")), ("ward", ("A", "B"))):
+        counts = rows.dp.group_by(by, "kids", keys={by: keys[by], "kids": [0, 1]})
+        units = counts.n_units(max_groups=1, epsilon=1, ledger=ledger)
+        found = dpf.compare(units, *keys[by], by=by)
+        assert found.dp.statement().startswith(f"This is {said[0]} minus {said[1]} by kids and statistic,")
+        assert f"**{said[0]} minus {said[1]}**" in found.dp.table("markdown")
+        title = found.dp.plot().to_dict()["title"]["text"]
+        assert title == f"Number of units (id) of {said[0]} and {said[1]} by kids"
+        assert found.dp.provenance["measures"]["effect"]["sides"]["names"] == list(said)
+        assert foreign.problem_of(found.dp.provenance) == ""
+
+
+def test_a_title_does_not_change_a_name_that_it_begins_with():
+    pytest.importorskip("altair")
+    rows = pl.DataFrame({"female": [0, 1] * 400, "x": [1.0, 2.0] * 400})
+    asked = {"n": dpf.count(), "mean": dpf.mean("x", bounds=(0, 3))}
+    result = rows.dp.group_by("female", keys=[0, 1]).agg(
+        asked, denoise=None, population=True, epsilon=1, ledger=dpf.Ledger(epsilon=1)
+    )
+    found = dpf.compare(result, 0, 1)
+    assert found.dp.plot().to_dict()["title"]["text"] == "female 0 and female 1"
+    effects = found.dp.plot(kind="point").to_dict()
+    assert effects["title"]["text"] == "female 0 minus female 1"
+    quotient = dpf.combine("res/2", {"res": result.dp.select("n")})
+    assert quotient.dp.plot().to_dict()["title"]["text"] == "res/2 by female"
+    renamed = quotient.dp.relabel(columns={"value": "half of them"})
+    assert renamed.dp.plot().to_dict()["title"]["text"] == "Half of them by female"

@@ -612,5 +612,5 @@ def test_a_mean_of_all_groups_together_is_not_called_a_total(verb):
     words = "part of all groups together"
     assert f"This is the {words} and total of rows, computed" in total.dp.statement()
     assert f"**{words}, total of rows**" in total.dp.table("markdown")
-    assert seen(total.dp.select("part").dp.plot())["title"]["text"] == f"P{words[1:]}"
+    assert seen(total.dp.select("part").dp.plot())["title"]["text"] == words  # a name stays as it is
     assert f"the {words} by ward, computed" in result.dp.total("ward").dp.select("part").dp.statement()
