@@ -743,8 +743,8 @@ STATISTICS = (
         "statistics",
         "the errors of sums that are those of single bins",
         "provenance._of_sums",
-        '"interval": bins["interval"] * sums[kind] / sums["bin"],',
-        '"interval": bins["interval"],',
+        'widest * sums[kind] / sums["bin"],',
+        "widest,",
         f"{SUMS_OF_BINS}::test_intervals_of_sums_cover",
     ),
     bug(

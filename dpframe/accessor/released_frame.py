@@ -202,13 +202,13 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         DataFrame
             One row for each released column (with ``rollup=True`` for each of its levels), in the library of the
             result: ``column``; ``by``, the columns of its cells; ``interval``, the half-width of the 95% interval
-            around the *noisy* value, the largest of all cells; ``noisy_rmse``, the standard deviation of the noise
-            (null for a mean, whose error depends on the cell); ``denoised_rmse``, the root mean squared error over all
-            cells as denoising estimates it, null if nothing was denoised or it is unknown. Denoised values are biased,
-            and ``denoised_rmse`` is not an interval: see ``docs/assurance/denoising.md``. A histogram with
-            ``ranges=True`` has two more rows, named in ``by``: for sums from the first bin on, and for any sum of
-            neighboring bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. For joined
-            releases, the first column has their names, or is ``part``, counted from 0.
+            around the *noisy* value, the largest of all cells, null without rows; ``noisy_rmse``, the standard
+            deviation of the noise (null for a mean, whose error depends on the cell); ``denoised_rmse``, the root mean
+            squared error over all cells as denoising estimates it, null if nothing was denoised or it is unknown.
+            Denoised values are biased, and ``denoised_rmse`` is not an interval: see ``docs/assurance/denoising.md``. A
+            histogram with ``ranges=True`` has two more rows, named in ``by``: for sums from the first bin on, and for
+            any sum of neighboring bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. For
+            joined releases, the first column has their names, or is ``part``, counted from 0.
 
             With ``cells=True``, one row for each row of the result: its labels, and for each released column ``NAME``
             the errors above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``. ``NAME_low`` and

@@ -20,7 +20,7 @@ from dpframe.derived.population import (
 )
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import checked_confidence
-from dpframe.derived.traced import Source
+from dpframe.derived.traced import Source, check_shown
 from dpframe.display import subjects
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
@@ -182,6 +182,7 @@ def _told(column: str, first: object, second: object) -> tuple[str, str]:
 def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
     """Return the rows of two groups of one result, paired by their other keys."""
     source = Source.of("result", result)
+    check_shown(source, "compare")
     column, own = _checked_by(source, by)
     unit = source.facts["unit"]
     if unit["column"] is not None and unit["max_groups"] != 1:
@@ -231,6 +232,8 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
     if by is not None:
         raise InvalidArgument("by must be left out for two results, which are compared key by key. Drop it.")
     sources = Source.of("later", later), Source.of("earlier", earlier)
+    for source in sources:
+        check_shown(source, "compare")
     if sources[0].identity == sources[1].identity:
         if "stream" in sources[0].facts:
             raise InvalidArgument(

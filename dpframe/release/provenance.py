@@ -287,7 +287,7 @@ def errors(
                 {
                     "column": name,
                     "by": ", ".join(level["columns"]),
-                    "interval": float(half[mine].max(initial=0.0)),
+                    "interval": float(half[mine].max()) if half[mine].size else None,  # where no group was found
                     "noisy_rmse": _deviation(statistic, noise, index),
                     "denoised_rmse": expected.get(index),
                 }
@@ -306,11 +306,12 @@ def _deviation(statistic: Mapping[str, Any], noise: Mapping[str, Any], level: in
 
 def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: float) -> list[dict[str, Any]]:
     """Return the largest errors of single bins, of sums of the first bins, and of sums of any neighboring bins."""
+    widest = bins["interval"]
     return [
         {
             **bins,
             "by": bins["by"] + words,
-            "interval": bins["interval"] * sums[kind] / sums["bin"],
+            "interval": None if widest is None else widest * sums[kind] / sums["bin"],
             "noisy_rmse": deviation * sums[kind],
         }
         for kind, words in (("bin", ""), ("first", ": sums of the first bins"), ("any", ": sums of neighboring bins"))

@@ -537,7 +537,7 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
     means = by_counts.mean("cost", bounds=(0, 9), max_rows=1, checks=False, **found)
     assert not len(means)  # no group has enough people
     assert "No group is shown" in means.dp.statement()
-    assert means.dp.errors(covers="population")["interval"].to_list() == [0.0]
+    assert means.dp.errors(covers="population")["interval"].to_list() == [None]
     assert not len(means.dp.errors(cells=True, covers="population"))
     result = by.count(epsilon=1.0, max_rows=3, max_groups=1, ledger=ledger)
     with pytest.raises(dpf.InvalidArgument, match=r"n_units, for a sum with unit_bounds=, or write max_rows=1"):

@@ -807,6 +807,19 @@ def test_answers_are_not_replayed_for_columns_of_another_dtype(tmp_path, dtype):
     assert book.to_frame().height == 1
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_result_without_rows_has_no_interval_and_no_groups_to_compare(library, tmp_path):
+    few = given(visits(2).head(3), library)
+    none = few.dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=1, ledger=ledger())
+    assert len(none) == 0
+    (interval,) = none.dp.errors()["interval"]
+    assert interval is None or interval != interval
+    none.dp.write_html(tmp_path / "none.html", charts=False)
+    for ask in (lambda: dpf.compare(none, "A", "B"), lambda: dpf.compare(none, none, samples="different")):
+        with pytest.raises(dpf.InvalidArgument, match=r"compare must be asked of a result with rows, and no group is"):
+            ask()
+
+
 def test_an_empty_answer_is_replayed(tmp_path):
     book = dpf.Ledger(epsilon=100, delta=1e-3, keys_delta=1e-4, unit="u", path=tmp_path / "book.ledger")
     frame = visits(3).head(3)
