@@ -20,6 +20,7 @@ from dpframe.ledger.terms import Terms
 
 SLOT = 4096  # bytes of a slot; a longer head gets a longer slot
 WAYS = "dpf.Ledger.recover(path, reason=...)"
+WAYS_ELSEWHERE = "dpf.Ledger.recover(path, head=..., reason=...)"
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,17 @@ def path_of(file: str) -> str:
     return f"{file}.head"
 
 
-def read(file: str) -> Head | None:
+def read(file: str, ways: str = WAYS) -> Head | None:
     """Return the head as it was last written; None if there is none.
 
     Read it *before* the ledger. A head is written only after its entry is committed, so a ledger that is read later and
-    lacks the entry is an older copy.
+    lacks the entry is an older copy. `ways` is the call that recovers the ledger.
     """
-    return read_at(path_of(file))
+    return read_at(path_of(file), ways)
 
 
 def read_at(path: str, ways: str = WAYS) -> Head | None:
-    """Return the head in a file of this name, as `read` does; `ways` is the call that recovers the ledger."""
+    """Return the head in a file of this name, as `read` does."""
     try:
         with open(path, "rb", opener=plain) as opened:
             head = of_slots(opened.read())
@@ -158,12 +159,13 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
     `elsewhere` is the place of the head if it is not next to the ledger.
     """
     kept = f"kept at {elsewhere}" if elsewhere else "kept next to it"
+    ways = ways_of(terms.has_head or bool(elsewhere))
     if head is None:
         if at.entry:  # the first head is written before the ledger is committed, so a crash cannot cause this
             moved = "" if elsewhere else " and must be moved with it"
             raise LedgerError(
                 f"the head of the ledger at {shown} is missing: it is {kept}{moved}. "
-                f"Restore it; if it is lost, call {ways_of(elsewhere)}."
+                f"Restore it; if it is lost, call {ways}."
             )
         return
     if head.ledger != Mark.first(terms).head:
@@ -172,19 +174,17 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
             "Put that ledger back, or take another path for this one."
         )
     if known != head.mark.head:
-        raise older_copy(at, head.mark, shown, elsewhere)
+        raise older_copy(at, head.mark, shown, ways)
 
 
-def older_copy(at: Mark, newest: Mark, shown: str, elsewhere: str = "") -> LedgerError:
-    """Return the refusal of a ledger that does not contain the newest known place of its chain."""
+def older_copy(at: Mark, newest: Mark, shown: str, ways: str) -> LedgerError:
+    """Return the refusal of a ledger that lacks the newest known place of its chain; `ways` is the call to recover."""
     differs = f"is an older copy: it holds {at.entry} entries, and entry {newest.entry} was written"
     if at.entry >= newest.entry:
         differs = f"continued from an older copy: its entry {newest.entry} is not the one that was written"
-    return LedgerError(
-        f"the ledger at {shown} {differs}. Restore the newest copy; if it is lost, call {ways_of(elsewhere)}."
-    )
+    return LedgerError(f"the ledger at {shown} {differs}. Restore the newest copy; if it is lost, call {ways}.")
 
 
-def ways_of(elsewhere: str) -> str:
-    """Return the call that recovers a ledger; `elsewhere` is empty if its head is next to it."""
-    return "dpf.Ledger.recover(path, head=..., reason=...)" if elsewhere else WAYS
+def ways_of(elsewhere: bool) -> str:
+    """Return the call that recovers a ledger; a head that is kept elsewhere must be named there."""
+    return WAYS_ELSEWHERE if elsewhere else WAYS

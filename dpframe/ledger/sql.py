@@ -174,7 +174,7 @@ class SqlStore:
                 if last.entry:
                     raise LedgerError(
                         f"the ledger at {self.shown} has entries, and its head was never kept elsewhere: nobody knows "
-                        f"whether it was put back before. Say why it is trusted: {heads.ways_of(self.witness.shown)}."
+                        f"whether it was put back before. Say why it is trusted: {heads.WAYS_ELSEWHERE}."
                     )
                 self.witness.advance(self.terms, last)  # before the commit, as with a new ledger
                 connection.execute(tables().terms.update().values(terms=new.text()))
@@ -258,7 +258,7 @@ class SqlStore:
         if self.witness is None and self.database.address.file is None:
             raise LedgerError(
                 f"a stream needs a ledger whose head is kept elsewhere, not one in a database at {self.shown} alone. "
-                f"Call dpf.Ledger.open(path, head=...), or {heads.ways_of(self.shown)} once there are entries."
+                f"Call dpf.Ledger.open(path, head=...), or {heads.WAYS_ELSEWHERE} once there are entries."
             )
         with self._writing() as (connection, last):
             stream = self._stream(connection, entry)
@@ -409,7 +409,7 @@ class SqlStore:
     @_alone
     def recover(self, reason: str, cost: Callable[[Amount], PrivacyLoss]) -> Mark | None:
         """Accept an older copy, or one without its head: append an entry that charges what the copy does not know."""
-        self._check_head_given()
+        self._check_head_given(heads.WAYS_ELSEWHERE)
         known, witness = self._known(), self.witness
         beside = [] if self.database.address.file is None else [(known.head, "")]
         kept = beside + ([] if witness is None else [(known.elsewhere, witness.shown)])
@@ -483,12 +483,12 @@ class SqlStore:
         due = self._with_due(connection, last).due
         return None if due is None else corrections.correction(due, self.terms, last, self.accounting, reason)
 
-    def _check_head_given(self) -> None:
-        """Refuse to write if the head is kept elsewhere and its place was not given."""
+    def _check_head_given(self, call: str = "dpf.Ledger.open(path, head=...)") -> None:
+        """Refuse to write if the head is kept elsewhere and its place was not given; `call` takes it."""
         if self.terms.has_head and self.witness is None:
             raise LedgerError(
                 f"head must be given: the head of the ledger at {self.shown} is kept elsewhere, and would be left "
-                "behind. Nothing was charged. Say where: dpf.Ledger.open(path, head=...)."
+                f"behind. Nothing was charged. Say where: {call}."
             )
 
     def _named(self, connection: Connection, entry: Entry) -> Answer | None:
@@ -557,7 +557,7 @@ class SqlStore:
         if newest is not None and newest != last:
             if rows.head_at(connection, self.terms, newest.entry) != newest.head:
                 if not self._has_charged(connection, newest):
-                    raise heads.older_copy(last, newest, self.shown, _place_of(self.witness))
+                    raise heads.older_copy(last, newest, self.shown, heads.ways_of(self.terms.has_head))
                 witnesses.go_back(self._seen_as, last)
         witnesses.note(self._seen_as, last)
 
@@ -585,7 +585,8 @@ class SqlStore:
     def _known(self) -> Known:
         file, witness = self.database.address.file, self.witness
         elsewhere = None if witness is None else witness.read()
-        return Known(None if file is None else heads.read(file), witnesses.newest(self._seen_as), elsewhere)
+        head = None if file is None else heads.read(file, heads.ways_of(self.terms.has_head))
+        return Known(head, witnesses.newest(self._seen_as), elsewhere)
 
     def _write_heads(self, mark: Mark) -> None:
         self._write_head(mark)
@@ -654,10 +655,6 @@ def _went_on(copy: Mark, mark: Mark) -> bool:
     If so, the total of the copy is not a part of the total at the place.
     """
     return mark.entry <= copy.entry or bool(mark.time and copy.time > mark.time)
-
-
-def _place_of(witness: Witness | None) -> str:
-    return "" if witness is None else witness.shown
 
 
 def _refuse_vanished(known: Sequence[tuple[Head | None, str]], address: Address) -> None:

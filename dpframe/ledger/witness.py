@@ -106,12 +106,11 @@ def _beside(shown: str) -> InvalidArgument:
 
 def _of_file(path: str) -> Witness:
     """Return a place in a file with two slots that are written in turn, like the head next to a ledger."""
-    ways = heads.ways_of(path)
 
     def exchange(following: Next) -> None:
         try:
             with locks.held_head(path, wait=databases.WAIT):
-                old = heads.read_at(path, ways)
+                old = heads.read_at(path, heads.WAYS_ELSEWHERE)
                 if (new := following(old)) is not None:
                     heads.write_at(path, new, old)
         except OSError as error:
@@ -124,7 +123,10 @@ def _of_file(path: str) -> Witness:
         except OSError as error:
             raise heads.not_writable(path, error) from None
 
-    return Witness(path, repr(path), lambda: heads.read_at(path, ways), exchange, check_writable)
+    def read() -> Head | None:
+        return heads.read_at(path, heads.WAYS_ELSEWHERE)
+
+    return Witness(path, repr(path), read, exchange, check_writable)
 
 
 def _of_server(address: Address) -> Witness:
@@ -196,7 +198,7 @@ def _whole(text: str, shown: str) -> Head:
     if head is None:
         raise LedgerError(
             f"the text at {shown} cannot be read as the head of a ledger. Restore its newest intact copy; if there is "
-            f"none, move it away and call {heads.ways_of(shown)}."
+            f"none, move it away and call {heads.WAYS_ELSEWHERE}."
         )
     return head
 

@@ -260,6 +260,35 @@ def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_m
     assert dpf.Ledger.recover(store.url, head=kept, reason="both went on").spent.epsilon == 6 / 8
 
 
+def test_whoever_detects_an_older_copy_names_the_call_that_recovers_it(tmp_path):
+    """The head next to the ledger detects the copy first, and the call must still name the head kept elsewhere."""
+    path, older, head = tmp_path / "clinic.ledger", tmp_path / "older", tmp_path / "elsewhere"
+    ledger = dpf.Ledger(epsilon=1, path=path, head=head)
+    take(ledger)
+    shutil.copy(path, older)
+    take(ledger)
+    beside = tmp_path / "clinic.ledger.head"
+    newest = beside.read_bytes()
+    shutil.copy(older, path)
+    call = r"call dpf\.Ledger\.recover\(path, head=\.\.\., reason=\.\.\.\)\."
+    with pytest.raises(dpf.LedgerError, match=f"older copy: .*{call}"):  # this process saw the newest
+        take(ledger)
+    forget()
+    for given in (head, None):
+        with pytest.raises(dpf.LedgerError, match=f"older copy: .*{call}"):
+            dpf.Ledger.open(path, head=given)
+    beside.unlink()
+    with pytest.raises(dpf.LedgerError, match=f"is missing: .*{call}"):
+        dpf.Ledger.open(path, head=head)
+    beside.write_bytes(b"torn")
+    with pytest.raises(dpf.LedgerError, match=f"cannot be read as the head .*{call}"):
+        dpf.Ledger.open(path, head=head)
+    beside.write_bytes(newest)
+    with pytest.raises(dpf.LedgerError, match=f"head must be given: .*{call.replace('call', 'Say where:')}"):
+        dpf.Ledger.recover(path, reason="disk lost")
+    assert dpf.Ledger.recover(path, head=head, reason="disk lost").spent.epsilon == 2 / 8
+
+
 @pytest.mark.skipif(not hasattr(os, "fchown"), reason="this system has no groups")
 def test_a_head_that_is_begun_anew_keeps_its_rights(tmp_path):
     """With other rights, the other users of a group could no longer charge."""
