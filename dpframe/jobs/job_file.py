@@ -428,7 +428,11 @@ def _placed(path: str, folder: Path, variables: Variables) -> Path:
 def _ledger(table: Table, folder: Path, variables: Variables) -> LedgerTerms:
     table.check_keys(OF_LEDGER)
     path, url = table.maybe_text("path"), table.maybe_text("url")
-    if (path is None) == (url is None):
+    if path is not None and url is not None:
+        raise InvalidArgument(
+            f"{table.where}: path and url must not both be given: each is the place of the ledger. Keep one."
+        )
+    if path is None and url is None:
         raise MissingArgument(
             f'{table.where}: path must be given, or url for a database. Write for instance path = "clinic.ledger".'
         )
@@ -440,7 +444,13 @@ def _ledger(table: Table, folder: Path, variables: Variables) -> LedgerTerms:
     each_row, column = table.values.get("each_row"), table.values.get("unit")
     if not isinstance(column, list):
         column = table.maybe_text("unit")
-    if each_row not in (None, True) or (each_row is None) == (column is None):
+    if each_row not in (None, True):
+        raise InvalidArgument(f"{table.where}: each_row must be true, not {shown(each_row)}. Or leave it out.")
+    if each_row is not None and column is not None:
+        raise InvalidArgument(
+            f"{table.where}: unit and each_row must not both be given: each says whose data is protected. Keep one."
+        )
+    if each_row is None and column is None:
         raise MissingArgument(
             f"{table.where}: unit must be given: the column that identifies the person. Write for instance "
             'unit = "patient", or each_row = true where nobody has two rows.'
