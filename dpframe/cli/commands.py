@@ -348,13 +348,15 @@ def preview(
         screen.say("")
         if not whole.has_ledger:
             screen.say(hidden(no_ledger(job)))
-    stored = [job.variables.written(label) for label, known in whole.foresight.stored.items() if known]
-    if stored:
-        screen.say(f"in the ledger already, at no cost: {', '.join(stored)}")
+    stored = whole.foresight.stored
+    if any(stored.values()):
+        labels = [job.variables.written(label) for label, known in stored.items() if known]
+        screen.say(f"in the ledger already, at no cost: {', '.join(labels)}")
     shown = {output.label for output in job.outputs} | set(() if job.report is None else job.report.labels)
-    if unshown := [job.variables.written(one.label) for one in job.questions if one.label not in shown]:
-        words = f"no [[output]] writes {', '.join(unshown)}: a run would charge it, and store it in the ledger alone"
-        screen.say(words, "yellow")
+    for is_stored, words in ((False, "a run would charge it, and store it in"), (True, "it stays in")):
+        asked = (one.label for one in job.questions if one.label not in shown)
+        if labels := [job.variables.written(label) for label in asked if stored[label] is is_stored]:
+            screen.say(f"no [[output]] writes {', '.join(labels)}: {words} the ledger alone", "yellow")
     say_understated(whole.ledger, screen)
     screen.say(f"all of them fit; after the run {whole.foresight.left} would be left", "green")
 

@@ -70,6 +70,11 @@ def test_a_preview_names_the_releases_that_no_file_would_hold(folder, capsys):
     change(folder, '[[output]]\nrelease = "nights"\npath = "out/nights-${WEEK}.csv"\n', "")
     words = "no [[output]] writes nights: a run would charge it, and store it in the ledger alone\n"
     assert words in say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
+    for command in ("ledger create", "run"):
+        assert say(capsys, command, folder, "--set", "WEEK=w1")[0] == 0
+    out = say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
+    assert "at no cost: wards, nights\nno [[output]] writes nights: it stays in the ledger alone\n" in out
+    assert "would charge it" not in out
     report = '[report]\npath = "out/report.html"\n'
     change(folder, '[[output]]\nrelease = "nights"\npath = "out/nights-${WEEK}.csv"\n', report)
     assert "[[output]]" not in say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
