@@ -28,7 +28,7 @@ from dpframe.accessor import released
 from dpframe.cli.exit_codes import TOO_LITTLE, WORDS
 from dpframe.display.charts import NEEDS_PLOT
 from dpframe.display.pages import number, text_table
-from dpframe.errors import DpframeError, InvalidArgument, WeakPrivacyWarning, harmless, reworded, spreadsheet
+from dpframe.errors import DpframeError, InvalidArgument, WeakPrivacyWarning, harmless, how_many, reworded, spreadsheet
 from dpframe.exact import exact_epsilon
 from dpframe.files import checked_output, write_whole
 from dpframe.frames import build
@@ -247,9 +247,10 @@ def verify(
         return
     screen, proofs = Screen(), receipt.get("releases", [])
     known = f", and it knows {len(proofs)} of {len(named)} releases" if proofs else ""
-    screen.say(f"intact: {receipt['entry']} entries, spent {ledger.spent} of {ledger.limit}{known}", "green")
+    entries = how_many(receipt["entry"], "entry", "entries")
+    screen.say(f"intact: {entries}, spent {ledger.spent} of {ledger.limit}{known}", "green")
     if "without_nonce" in receipt:
-        screen.say(f"the first {receipt['without_nonce']} entries are of dpframe 0.1 and have no random bytes")
+        screen.say(f"the entries up to number {receipt['without_nonce']} are of dpframe 0.1 and have no random bytes")
     say_understated(ledger, screen)
     for (name, _), proof in zip(named, proofs, strict=True):
         screen.say(f"{name!r} is entry {proof['entry']}: record {proof['record']}, numbers {proof['numbers']}")

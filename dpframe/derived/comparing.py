@@ -22,7 +22,7 @@ from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source, check_shown
 from dpframe.display import subjects
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, how_many, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.changes import view_of
 from dpframe.frames.kinds import is_frame, is_missing
@@ -296,7 +296,7 @@ def _unit_of(source: Source) -> str:
     """Return as text the unit that is counted, and the number of groups in which it has full weight."""
     unit = PrivacyUnit.of_facts(source.facts["unit"])
     groups = groups_of(unit, cells_of(source.whole.facts))
-    return "rows" if unit.column is None else f"{noun_of(unit.column)} in {groups:,} group{'' if groups == 1 else 's'}"
+    return "rows" if unit.column is None else f"{noun_of(unit.column)} in {how_many(groups, 'group')}"
 
 
 def _checked_by(source: Source, by: Any) -> tuple[str, list[str]]:

@@ -502,6 +502,11 @@ def capital(text: str) -> str:
     return text if "." in text.partition(" ")[0][:-1] else text[:1].upper() + text[1:]
 
 
+def how_many(count: int, noun: str, several: str = "") -> str:
+    """Return a number with its noun: 1 row, 2 rows; `several` is the plural if it is not the noun with an s."""
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
+
+
 def listed(names: Sequence[str], word: str = "and") -> str:
     """Return names as a sentence lists them: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -16,7 +16,7 @@ from itertools import repeat
 from os import PathLike
 from typing import Any, BinaryIO
 
-from dpframe.errors import DpframeError, NoPlainFile, NoProvenance, plain, shown
+from dpframe.errors import DpframeError, NoPlainFile, NoProvenance, how_many, plain, shown
 from dpframe.privacy import PrivacyUnit
 
 DERIVED = "dpframe.derived/1"  # schema of results computed from releases
@@ -92,7 +92,9 @@ def _checked_record(file: Any, name: str, where: str) -> dict[str, Any]:
     _check_packing(file, where)
     parts, rows = record["parts"] if record["schema"] == PARTS else [record], file.metadata.num_rows
     if not any(map(is_reports, parts)) and rows != (expected := sum(map(rows_of, parts))):
-        raise NoProvenance(f"{where} has {rows} rows, and its provenance is of {expected}. Ask its author for another.")
+        raise NoProvenance(
+            f"{where} has {how_many(rows, 'row')}, and its provenance is of {expected}. Ask its author for another."
+        )
     return record
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe import files
-from dpframe.errors import STAYS, LedgerError, plain, said
+from dpframe.errors import STAYS, LedgerError, how_many, plain, said
 from dpframe.ledger import reading
 from dpframe.ledger.canonical import canonical, digest
 from dpframe.ledger.entries import Mark
@@ -169,8 +169,9 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
             )
         return
     if head.ledger != Mark.first(terms).head:
+        entries = how_many(head.mark.entry, "entry", "entries")
         raise LedgerError(
-            f"the ledger at {shown} is not the one whose head, with {head.mark.entry} entries, is {kept}. "
+            f"the ledger at {shown} is not the one whose head, with {entries}, is {kept}. "
             "Put that ledger back, or take another path for this one."
         )
     if known != head.mark.head:
@@ -179,7 +180,8 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
 
 def older_copy(at: Mark, newest: Mark, shown: str, ways: str) -> LedgerError:
     """Return the refusal of a ledger that lacks the newest known place of its chain; `ways` is the call to recover."""
-    differs = f"is an older copy: it holds {at.entry} entries, and entry {newest.entry} was written"
+    entries = how_many(at.entry, "entry", "entries")
+    differs = f"is an older copy: it holds {entries}, and entry {newest.entry} was written"
     if at.entry >= newest.entry:
         differs = f"continued from an older copy: its entry {newest.entry} is not the one that was written"
     return LedgerError(f"the ledger at {shown} {differs}. Restore the newest copy; if it is lost, call {ways}.")

@@ -663,7 +663,7 @@ def _refuse_vanished(known: Sequence[tuple[Head | None, str]], address: Address)
         if head is not None and head.mark.entry:
             where = f"at {elsewhere}" if elsewhere else "next to it"
             raise LedgerError(
-                f"the ledger at {address.shown} is gone, but its head {where} says that {head.mark.entry} entries were "
+                f"the ledger at {address.shown} is gone, but its head {where} says that entry {head.mark.entry} was "
                 "written. Put the ledger back, or take another path for other people's data."
             )
 

@@ -12,7 +12,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.accounting.registry import KeysReserve
 from dpframe.display import charts, pages
-from dpframe.errors import NoLedger, harmless, writable
+from dpframe.errors import NoLedger, harmless, how_many, writable
 from dpframe.exact import Amount, exactly, plus, shown_down, shown_up, up
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary
@@ -99,7 +99,7 @@ class Statement:
         last, charges = self.summary.last, self.summary.charges
         facts = self._budget()
         facts.append(("protects", "what each call names" if self.terms is None else str(self.terms.unit)))
-        how = f"{self.accounting.name} accounting, {charges:,} charge{'' if charges == 1 else 's'}"
+        how = f"{self.accounting.name} accounting, {how_many(charges, 'charge')}"
         facts.append(("accounting", how + (f"; {self.accounting.adds}" if self.accounting.adds else "")))
         if self.limit is not None and self.limit.keys_delta:
             taken = shown_up(last.spent[-1]) if last.spent else 0.0

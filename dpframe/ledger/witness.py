@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Protocol, runtime_checkable
 
-from dpframe.errors import InvalidArgument, InvalidType, LedgerError, LedgerUnavailable, named
+from dpframe.errors import InvalidArgument, InvalidType, LedgerError, LedgerUnavailable, how_many, named
 from dpframe.ledger import database as databases
 from dpframe.ledger import heads, locks
 from dpframe.ledger.address import Address
@@ -236,9 +236,10 @@ def hold_address(address: Address, beginning: str | None) -> None:
         before = [(at, mark.entry) for (place, at), mark in _newest.items() if place == address.place and mark.entry]
     for at, entries in before:
         if at != beginning:
+            held = how_many(entries, "entry", "entries")
             raise LedgerError(
-                f"another ledger was at {address.shown} before, with {entries} entries, and its database was dropped "
-                "or replaced. Put that one back; for other people's data take another database."
+                f"another ledger was at {address.shown} before, with {held}, and its database was dropped or "
+                "replaced. Put that one back; for other people's data take another database."
             )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.comparison import composed_epsilon, least_delta
 from dpframe.display import pages
-from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors import InvalidArgument, InvalidType, how_many, shown
 from dpframe.exact import between, down, root_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism
@@ -228,7 +228,7 @@ def _typical_variance(noises: Noises) -> float:
 def reach_in_words(sensitivity: Sensitivity) -> str:
     """Return the number of cells that one unit may change, as text for `Choice.why`."""
     number = sensitivity.groups if sensitivity.weighted else sensitivity.swayed
-    return f"{number:,} cell{'' if number == 1 else 's'}{' at full weight' if sensitivity.weighted else ''}"
+    return f"{how_many(number, 'cell')}{' at full weight' if sensitivity.weighted else ''}"
 
 
 CLOSE = 1e-6  # the relative tolerance of the factor, and of epsilon

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.accounting import Part
 from dpframe.display import pages
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, how_many
 from dpframe.exact import root_up
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
@@ -181,10 +181,10 @@ def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
     if unit.column is None:
         return ()
     rows, groups = unit.contribution.max_rows, groups_of(unit, groups_in(query))
-    each = f"more than {_number(rows, 'row')}"
+    each = f"more than {how_many(rows, 'row')}"
     rules = []
     if uses_rows(query):
-        together = Rule(f"more than {_number(rows * groups, 'row')} in all", "rows", rows * groups)
+        together = Rule(f"more than {how_many(rows * groups, 'row')} in all", "rows", rows * groups)
         if p == 1 or groups == 1 == groups_in(query):
             rules.append(replace(together, words=each) if groups == 1 == groups_in(query) else together)
         elif p == math.inf:
@@ -198,12 +198,8 @@ def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
         if p != 1 and query.subtotals is not None and together not in rules:
             rules.append(together)
     if uses_units(query) and groups < groups_in(query) and p != math.inf:  # for p = inf, all weights are 1
-        rules.append(Rule(f"more than {_number(groups, 'group')}", "groups", groups))
+        rules.append(Rule(f"more than {how_many(groups, 'group')}", "groups", groups))
     return tuple(rules)
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def asked_checks(

@@ -11,7 +11,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.display.statements import dearer_words
-from dpframe.errors import listed, with_article
+from dpframe.errors import how_many, listed, with_article
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
@@ -240,7 +240,7 @@ class Plan(Costing):
     def named(self, name: str) -> str:
         """Return the output column, with the unit of its error if that differs, and with the size if it is a mean."""
         size, unit = self.size_of(name), getattr(dict(self.query.statistics)[name], "error_unit", "")
-        of_values = name if size is None else f"{name} of {size:,} values"
+        of_values = name if size is None else f"{name} of {how_many(size, 'value')}"
         return f"{of_values} ({unit})" if unit else of_values
 
     @property
@@ -279,7 +279,7 @@ class Plan(Costing):
             if not statistic.sized:
                 points.append((self.named(name), self.error_of(statistic, 0)))
             for size in self._sizes if statistic.sized else ():
-                points.append((f"{name} of {size:,} values", self.error_of(statistic, size)))
+                points.append((f"{name} of {how_many(size, 'value')}", self.error_of(statistic, size)))
         price, *notes = self._plot_notes()
         return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", tuple(notes), price))
 
@@ -397,7 +397,7 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     )
     groups = min(unit.contribution.max_groups, groups_in(query))
     units = (
-        f"{a_unit} in more than {groups:,} group{'' if groups == 1 else 's'} has a lower weight in each; the margins "
+        f"{a_unit} in more than {how_many(groups, 'group')} has a lower weight in each; the margins "
         "of error do not cover this"
     )
     left_out = [rows] if uses_rows(query) else []
@@ -408,11 +408,11 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
     """Return the bounds as text: the numbers of rows and groups that count fully; for a choice, in each option."""
     bounds = unit.contribution
-    rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
+    rows = how_many(bounds.max_rows, "row")
     if one_group(query):
         return f"{rows} in one of the options" if by_choice(query) and chooses(query) else rows
     groups = min(bounds.max_groups, groups_in(query))
-    return f"{rows} in {groups:,} group{'' if groups == 1 else 's'}"
+    return f"{rows} in {how_many(groups, 'group')}"
 
 
 def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
@@ -571,7 +571,7 @@ class PlanTable:
         if has_none(first.query, first.unit):
             facts.append(("checks", NONE))
         if self._has_means:
-            facts.append(("note", f"a mean's error is shown for a group of {first.assumed_size:,} values"))
+            facts.append(("note", f"a mean's error is shown for a group of {how_many(first.assumed_size, 'value')}"))
         return facts
 
     def __repr__(self) -> str:

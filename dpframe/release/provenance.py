@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframe._version import VERSION
 from dpframe.display import rounding
 from dpframe.display.statements import cell_rmse, estimated_rmse
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, how_many, shown
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import promised
@@ -165,7 +165,7 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
     rows = foreign.rows_of(facts)
     if not foreign.is_reports(facts) and len(frame) != rows:  # the number of reports is public, but is not recorded
         raise InvalidArgument(
-            f"the frame must have the {rows} rows that were released, not {len(frame)}. "
+            f"the frame must have the {how_many(rows, 'row')} of the release, not {len(frame):,}. "
             "Take rows of the released frame with .dp.filter(...) or .dp.head(n), which keep its record."
         )
     places = prints.places_of(frame, facts)

@@ -14,7 +14,7 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.display import pages
 from dpframe.engines.schema import check
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, how_many, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import Amount, down, root_down, typed_down, up
 from dpframe.ledger.canonical import now
@@ -361,7 +361,8 @@ class JointPlan(Costing):
                 f"{100 * row['share']:.3g}%",
                 row["noise"],
                 pages.number(row["scale"]),
-                f"+-{pages.number(row['error'])}" + ("" if row["size"] is None else f" of {row['size']:,} values"),
+                f"+-{pages.number(row['error'])}"
+                + ("" if row["size"] is None else f" of {how_many(row['size'], 'value')}"),
             ]
             for name, plan in self.plans.items()
             for row in plan.rows()

@@ -16,6 +16,7 @@ from dpframe.errors import (
     MissingArgument,
     checked_name,
     harmless,
+    how_many,
     shown,
 )
 from dpframe.errors.tracebacks import constructed, trimmed
@@ -288,7 +289,7 @@ class Stream:
     def __repr__(self) -> str:
         keys = self._request.query.keys
         by = f" by {' and '.join(keys.columns[1:])}" if len(keys.axes) > 1 else ""
-        words = f"{self._request.query.statistics[0][1]}{by}, {keys.axes[0].size} periods of {self.time}"
+        words = f"{self._request.query.statistics[0][1]}{by}, {how_many(keys.axes[0].size, 'period')} of {self.time}"
         return harmless(f"<Stream {self.name}: {words}>")
 
 

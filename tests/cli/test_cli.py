@@ -53,6 +53,9 @@ def test_verify(path, capsys):
     assert code == 0
     assert "intact: 2 entries, spent epsilon 0.75 of epsilon 1, and it knows 1 of 1 releases" in out
     assert dpf.Ledger.open(path).verify()["head"] in out
+    one = dpf.Ledger(epsilon=1, path=path.parent / "one.ledger")
+    PEOPLE.dp.count(epsilon=0.25, ledger=one)
+    assert "intact: 1 entry, spent" in say(capsys, "verify", path.parent / "one.ledger")[1]
 
 
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])

@@ -461,7 +461,7 @@ def test_other_changes_of_a_frame_are_refused_with_the_way_out():
     pandas = pytest.importorskip("pandas")
     counts = _series(pandas.DataFrame(VISITS))
     for changed in (counts[counts["ward"] == "A"], counts.loc[2:4], counts.head(3), counts.nlargest(2, "count")):
-        with pytest.raises(dpf.InvalidArgument, match=r"15 rows that were released.*\.dp\.filter"):
+        with pytest.raises(dpf.InvalidArgument, match=r"15 rows of the release.*\.dp\.filter"):
             changed.dp.total()
     for order in (counts.sort_values("count"), counts[::-1], counts.sample(frac=1.0, random_state=0)):
         assert order.dp.total(by="ward").equals(counts.dp.total(by="ward"))

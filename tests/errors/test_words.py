@@ -61,6 +61,11 @@ def test_110_new_names_that_break_reports_are_refused_before_the_charge(engine, 
         dpf.Ledger(epsilon=1, dataset=name)
 
 
+def test_a_number_and_its_noun_agree():
+    assert [errors.how_many(count, "row") for count in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
+    assert [errors.how_many(count, "entry", "entries") for count in (1, 2)] == ["1 entry", "2 entries"]
+
+
 @pytest.mark.parametrize("name", [*BREAKING[:-1], "x" * 2_001], ids=lambda name: ascii(name)[:20])
 def test_110_reasons_are_checked_as_names_are_but_may_be_longer(name):
     ledger = dpf.Ledger(epsilon=1)

@@ -188,7 +188,7 @@ def test_lost_doubled_and_cut_rows_are_refused(engine):
     for places in ([0, 1], [0, 0, 1], [0, 1, 2, 2]):
         changed = in_order(found, places)
         assert changed.dp.provenance["altered"]
-        with pytest.raises(dpf.InvalidArgument, match=r"rows that were released|some were changed"):
+        with pytest.raises(dpf.InvalidArgument, match=r"rows of the release|some were changed"):
             changed.dp.to_numpy("n")
 
 

@@ -235,7 +235,9 @@ def test_163_other_rows_than_the_record_speaks_of_are_refused_unread(tmp_path, m
     for frame, record in ((result, build.record_of(result)), (both, build.record_of(both))):
         for other in (frame.head(len(frame) - 1), pl.concat([frame] * 3), frame.head(0)):
             path = written(tmp_path / "x.parquet", other, json.dumps(record).encode())
-            with pytest.raises(dpf.NoProvenance, match=f"has {len(other)} rows, and its provenance is of {len(frame)}"):
+            with pytest.raises(
+                dpf.NoProvenance, match=f"has {len(other)} rows?, and its provenance is of {len(frame)}"
+            ):
                 dpf.read_parquet(path)
 
 

@@ -185,7 +185,7 @@ def test_a_ledger_that_is_gone_is_told_by_its_head(folder, capsys):
     (folder / "clinic.ledger").unlink()
     for command in ("run", "preview"):
         code, _, err = say(capsys, command, folder, "--set", "WEEK=w1")
-        assert (code, "is gone, but its head next to it says that 4 entries" in err) == (1, True), err
+        assert (code, "is gone, but its head next to it says that entry 4 was" in err) == (1, True), err
 
 
 def test_a_preview_that_does_not_fit_shows_the_prices_all_the_same(folder, capsys):

@@ -408,7 +408,7 @@ def test_an_older_copy_is_refused(path, restored):
         ledger.verify,
     ):
         witness._newest.clear()  # as in a process that saw no entry: only the head detects the copy
-        with pytest.raises(dpf.LedgerError, match=r"older copy: it holds 1 entries, and entry 3 .*Ledger\.recover"):
+        with pytest.raises(dpf.LedgerError, match=r"older copy: it holds 1 entry, and entry 3 .*Ledger\.recover"):
             use()
     assert "older copy" in repr(ledger)
     assert "older copy" in ledger._repr_html_()

@@ -178,7 +178,7 @@ def test_20_the_command_line_names_old_entries(path, capsys):
     assert main(["ledger", "verify", str(path), str(DATA / "count.parquet")]) == 0
     said = capsys.readouterr().out
     assert "intact: 5 entries, spent epsilon 0.875 of epsilon 2, and it knows 1 of 1 releases" in said
-    assert "the first 5 entries are of dpframe 0.1 and have no random bytes" in said
+    assert "the entries up to number 5 are of dpframe 0.1 and have no random bytes" in said
     assert "record in part, numbers as in its record" in said
 
 

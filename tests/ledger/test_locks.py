@@ -345,7 +345,7 @@ def test_96_a_file_that_is_put_back_with_its_head_does_not_go_on(path, rolled_ba
         lambda: dpf.Ledger(epsilon=1, path=path),
         lambda: pickle.loads(pickle.dumps(rolled_back)),
     ):
-        with pytest.raises(dpf.LedgerError, match=r"older copy: it holds 1 entries, and entry 3 .*Ledger\.recover"):
+        with pytest.raises(dpf.LedgerError, match=r"older copy: it holds 1 entry, and entry 3 .*Ledger\.recover"):
             use()
 
 

@@ -159,7 +159,7 @@ def test_96_a_database_that_is_rolled_back_does_not_go_on(server):
     with psycopg.connect(host=str(server.folder), user=server.user, dbname="rolled") as connection:
         connection.execute("DELETE FROM dpframe_entries WHERE entry > 1")
     for use in (drills.take, dpf.Ledger.verify, lambda one: one.spent):
-        with pytest.raises(dpf.LedgerError, match="older copy: it holds 1 entries, and entry 3"):
+        with pytest.raises(dpf.LedgerError, match="older copy: it holds 1 entry, and entry 3"):
             use(ledger)
     again = dpf.Ledger.recover(ledger._store.identity[0], reason="the server was restored")
     assert again.spent.epsilon == ledger.spent.epsilon == 0.3

@@ -347,7 +347,7 @@ class TestReleasedFrames:
 
     def test_lost_rows_and_columns_are_refused(self, released):
         pytest.importorskip("altair")
-        with pytest.raises(dpf.InvalidArgument, match="3 rows that were released, not 2"):
+        with pytest.raises(dpf.InvalidArgument, match="3 rows of the release, not 2"):
             released.head(2).dp.to_numpy("count")
         for changed in (
             released.drop(columns="count_error"),
@@ -357,7 +357,7 @@ class TestReleasedFrames:
             with pytest.raises(dpf.InvalidArgument, match="columns that were released"):
                 changed.dp.plot()
             assert changed.dp.provenance["altered"]
-        with pytest.raises(dpf.InvalidArgument, match="3 rows that were released, not 2"):
+        with pytest.raises(dpf.InvalidArgument, match="3 rows of the release, not 2"):
             released.head(2).dp.plot()
 
     def test_concatenated_frames_are_altered(self, released):

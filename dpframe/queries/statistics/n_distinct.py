@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from dpframe.errors import MissingArgument
+from dpframe.errors import MissingArgument, how_many
 from dpframe.exact import checked_whole
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.limits import check_column
@@ -68,7 +68,7 @@ class NDistinct(Statistic):
         if self.of_rows:
             return ()
         most = self.max_values or 1
-        values = "1 value" if most == 1 else f"{most:,} values"
+        values = how_many(most, "value")
         bound = (
             f"each {unit.one} supports at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
             f": the count is at most the true number of distinct values of {self.column}; the margins of error do not "
@@ -77,7 +77,7 @@ class NDistinct(Statistic):
         kept = min(unit.contribution.max_groups, groups)
         if kept == groups:
             return (bound,)
-        of = f"{kept:,} group{'' if kept == 1 else 's'}"
+        of = how_many(kept, "group")
         return bound, f"values of each {unit.one} count in at most {of}, drawn at random for a unit in more"
 
     def facts(self) -> dict[str, Any]:
