@@ -34,7 +34,7 @@ from dpframe.files import checked_output, write_whole
 from dpframe.frames import build
 from dpframe.frames.build import read_parquet
 from dpframe.jobs import job_file, running
-from dpframe.jobs.job import Job
+from dpframe.jobs.job import Job, words_of
 from dpframe.jobs.output_formats import can_draw
 from dpframe.jobs.running import no_ledger, planned
 from dpframe.ledger.address import Address
@@ -283,7 +283,7 @@ def opened(file: str, values: list[str] | None, screen: Screen) -> Iterator[Job]
         with _noted_warnings(lambda words: screen.note(job.variables.hidden(words), "yellow")):
             yield job
     except DpframeError as error:
-        raise reworded(error, job.variables.hidden(str(error))) from None
+        raise reworded(error, words_of(error, job.variables)) from None
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class Table:
         """Return a table inside this one, or an empty one if it is not given."""
         value = self.values.get(key, {})
         if not isinstance(value, dict):
-            raise InvalidType(f"{self.where}: {key} must be a table, not {shown(value)}. Write [{key}] above its keys.")
+            raise InvalidType(f"{self.where}: {key} must be a table. Write [{key}] above its keys.")
         return Table(f"{self.where.partition(',')[0]}, [{key}]", value)
 
     def tables(self, key: str) -> list[Table]:
@@ -191,6 +191,46 @@ def _without_beginning(words: str, secrets: Mapping[str, str]) -> str:
         for length in range(min(len(value), len(words)), SHORT - 1, -1):
             if words.endswith(value[:length]):
                 return words[:-length] + secrets[value]
+    return words
+
+
+_VALUE = r"""[-+\w.'"]+"""
+_TEXT = r"""("[^"]*"|'[^']*')"""
+_START, _END = r"(?<!['\"\w])", r"(?!['\"\w])"  # a word in the quotes of a name stays
+_OPEN = r"Open it with dpf\.Ledger\.open\(path\)"
+IN_TOML = tuple(
+    (re.compile(python), toml)
+    for python, toml in (
+        (r"Decimal\('([^']*)'\)", r"\1"),
+        (r"Fraction\((\d+), (\d+)\)", r'"\1/\2"'),
+        (r"\w+=range\([^)]*\), or ", ""),
+        (rf"dpf\.dates\({_TEXT}, {_TEXT}, every={_TEXT}\)", r"{first = \1, last = \2, every = \3}"),
+        (r"dpf\.discover\(delta=([-\w.]+)\)", r"{discover = {delta = \1}}"),
+        (rf"dpf\.bins\({_TEXT}, (\[[^\]]*\])\)", r"{column = \1, bins = \2}"),
+        (r"dpf\.REST", "{rest = true}"),
+        (rf"\(({_VALUE}), None\)", r"{low = \1}"),
+        (rf"((?:[=:\[,]|not|unlike|pair) ?)\(({_VALUE}(?:, {_VALUE})+|lower, upper)\)", r"\1[\2]"),
+        (rf"([{{,] ?){_TEXT}: ", r"\1\2 = "),
+        (r", a function \([^)]*\) -> \w+", ""),
+        (r"list, tuple or range", "list"),
+        (r"must be a dict", "must be a table"),
+        (rf"(denoise must .*?){_START}None{_END}", r'\1"none"'),
+        (r"durations or None", "durations or {missing = true}"),
+        (rf"{_START}(must be|or|as in .*, not) None{_END}", r"\1 left out"),
+        (rf"{_START}True{_END}", "true"),
+        (rf"{_START}False{_END}", "false"),
+        (r"Name a release by its label: count\(.*?\)\.", "Write one of these."),
+        (rf"{_OPEN}, and raise its limit with raise_limit, or", "Say the same here, raise its limit in Python, or"),
+        (rf"{_OPEN}, or", "Say the same here, or"),
+    )
+)
+
+
+def words_of(error: BaseException, variables: Variables) -> str:
+    """Return the words of an error for a job. Secrets are hidden first, as they were written."""
+    words = variables.hidden(str(error))
+    for python, toml in IN_TOML:
+        words = python.sub(toml, words)
     return words
 
 

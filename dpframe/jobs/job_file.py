@@ -33,7 +33,7 @@ from dpframe.errors import (
     shown,
 )
 from dpframe.frames.scans import ENGINES, SETTINGS, TYPES, Scan
-from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report, Table, Variables, placed, said_of
+from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report, Table, Variables, placed, said_of, words_of
 from dpframe.jobs.job import plain as plain_value
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.ledger import spending
@@ -241,7 +241,7 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
     except RecursionError:
         raise InvalidArgument(f"{name}: tables must not lie in so many others. Write them as the rules say.") from None
     except DpframeError as error:
-        raise reworded(error, variables.hidden(str(error))) from None
+        raise reworded(error, words_of(error, variables)) from None
 
 
 def _job(top: Table, path: Path, text: bytes, variables: Variables) -> Job:

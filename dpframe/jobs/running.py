@@ -32,7 +32,7 @@ from dpframe.errors import (
     stands_in_the_way,
 )
 from dpframe.frames import scans
-from dpframe.jobs.job import Job, Output, Question, Report, placed
+from dpframe.jobs.job import Job, Output, Question, Report, placed, words_of
 from dpframe.jobs.job_file import asked
 from dpframe.jobs.output_formats import FORMATS, append_line, can_draw, write_output
 from dpframe.ledger.address import Address
@@ -164,7 +164,7 @@ class Trail:
         if isinstance(error, KeyboardInterrupt):
             return "stopped"
         known = isinstance(error, (DpframeError, ImportError))
-        return self.job.variables.hidden(str(error)) if known else ""
+        return words_of(error, self.job.variables) if known else ""
 
 
 def _facts_of(line: bytes) -> dict[str, Any] | None:

@@ -13,8 +13,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.accessor.private_frame import PrivateFrame
-from dpframe.jobs import job_file
-from dpframe.jobs.job import Table
+from dpframe.jobs import job_file, running
+from dpframe.jobs.job import Table, Variables, words_of
 from dpframe.jobs.output_formats import FORMATS
 from dpframe.privacy import Price
 from dpframe.queries import statistics
@@ -156,6 +156,62 @@ def test_what_breaks_a_rule_is_refused_in_words_with_its_place(old, new, words, 
     assert words in str(caught.value)
     assert str(caught.value).startswith("release.toml")
     assert [path.name for path in tmp_path.iterdir()] == ["release.toml"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (", bounds = [0, 0.5]", "", "Write for instance bounds=[0, 100]."),
+        (", bounds = [0, 0.5]", ", bounds = [1, 0]", "not [1, 0]. Write for instance bounds=[0, 100]."),
+        ('engine = "polars"', 'engine = "polars"\nchecks = 2', 'must be "auto", true, false, or a share'),
+        (
+            "epsilon = 1.5",
+            'epsilon = 1.5\naccounting = "zcdp"',
+            "must be 'basic', 'gdp', 'rdp' or left out, not 'zcdp'",
+        ),
+        ("[ledger]", "[[ledger]]", "ledger must be a table. Write [ledger] above its keys."),
+        ("[[output]]", '[report]\nreleases = ["x"]\n[[output]]', "['wards', 'weeks'], not 'x'. Write one of these."),
+    ],
+)
+def test_a_refusal_shows_what_to_write_in_toml(old, new, words, tmp_path):
+    assert old in TEXT
+    with pytest.raises(dpf.DpframeError) as caught:
+        running.planned(read(tmp_path, TEXT.replace(old, new)), charge=False)
+    assert words in words_of(caught.value, Variables({}, {}))
+
+
+@pytest.mark.parametrize(
+    ("python", "toml"),
+    [
+        ("(epsilon=Decimal('0.5'), share=Decimal('0.1'))", "(epsilon=0.5, share=0.1)"),
+        ("share=0.25 or share=Fraction(1, 52)", 'share=0.25 or share="1/52"'),
+        ('keys={"ward": ["A", "B"], "sex": ["f"]}', 'keys={"ward" = ["A", "B"], "sex" = ["f"]}'),
+        ('bounds={"age": (0, 120), "cost": (0, 5_000)}', 'bounds={"age" = [0, 120], "cost" = [0, 5_000]}'),
+        ('where={"ward": ["A"], "age": (18, None)}', 'where={"ward" = ["A"], "age" = {low = 18}}'),
+        ("bins=[20, 30], range=[(0, 100), (0, 5_000)]", "bins=[20, 30], range=[[0, 100], [0, 5_000]]"),
+        ("bins=range(0, 101, 10), or bins=20, range=(0, 100)", "bins=20, range=[0, 100]"),
+        ('keys=dpf.dates("a", "b", every="1w")', 'keys={first = "a", last = "b", every = "1w"}'),
+        ("keys=dpf.discover(delta=1e-7)", "keys={discover = {delta = 1e-7}}"),
+        ("denoise must be 'nonnegative' or None for", "denoise must be 'nonnegative' or \"none\" for"),
+        (
+            "dataset must be 'a', as in the ledger at 'b', not None.",
+            "dataset must be 'a', as in the ledger at 'b', not left out.",
+        ),
+        (
+            "release.toml, [[release]] 1 'None or True': x must be 1",
+            "release.toml, [[release]] 1 'None or True': x must be 1",
+        ),
+    ],
+)
+def test_python_in_a_refusal_is_said_in_toml(python, toml):
+    assert words_of(dpf.InvalidArgument(python), Variables({}, {})) == toml
+
+
+def test_a_secret_that_looks_like_python_is_hidden(tmp_path):
+    """It is hidden as it was written, before the words change."""
+    with pytest.raises(dpf.DpframeError) as caught:
+        read(tmp_path, TEXT.replace('engine = "polars"', 'engine = "${PW}"'), PW="None=(1, 2) or True")
+    assert "engine must be one of polars, duckdb, spark, not ${PW}." in str(caught.value)
 
 
 def test_a_share_of_a_billion_digits_is_not_worked_out(tmp_path):

@@ -205,7 +205,7 @@ def test_a_job_writes_a_report_of_its_releases(tmp_path):
         ('releases = ["nights", "wards"]', "releases = []", "releases must be a list of labels"),
         ('order = ["nights"]', 'order = ["beds"]', "order must name labels"),
         ("text.nights", "text.beds", "text must name labels"),
-        ('"Most stays are **short**."', "3", "text must be a dict of text, not 3"),
+        ('"Most stays are **short**."', "3", "text must be a table of text, not 3"),
         ("week-${WEEK}.html", "week-${WEEK}.pdf", "path must end in .html"),
         ("week-${WEEK}.html", "nights-${WEEK}.csv", "path must"),
         ('title = "Week ${WEEK}"', 'name = "Week ${WEEK}"', "'name' is not a key"),
