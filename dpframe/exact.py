@@ -121,9 +121,9 @@ def between(
     return number
 
 
-def exact_epsilon(value: object) -> Fraction:
+def exact_epsilon(value: object, argument: str = "epsilon") -> Fraction:
     """Return epsilon as the rational of the typed decimal, finite and above 0."""
-    return _within_floats("epsilon", value, "a finite number above 0", "epsilon=0.5")
+    return _within_floats(argument, value, "a finite number above 0", f"{argument}=0.5")
 
 
 def exact_delta(value: object, argument: str = "delta") -> Fraction:

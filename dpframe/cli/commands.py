@@ -28,7 +28,16 @@ from dpframe.accessor import released
 from dpframe.cli.exit_codes import TOO_LITTLE, WORDS
 from dpframe.display.charts import NEEDS_PLOT
 from dpframe.display.pages import number, text_table
-from dpframe.errors import DpframeError, InvalidArgument, WeakPrivacyWarning, harmless, how_many, reworded, spreadsheet
+from dpframe.errors import (
+    DpframeError,
+    InvalidArgument,
+    MissingArgument,
+    WeakPrivacyWarning,
+    harmless,
+    how_many,
+    reworded,
+    spreadsheet,
+)
 from dpframe.exact import exact_epsilon
 from dpframe.files import checked_output, write_whole
 from dpframe.frames import build
@@ -176,7 +185,7 @@ def check(
 
     The epsilon that is left is the most that one more release may cost. The command also verifies the chain.
     """
-    exact_epsilon(min_remaining)
+    exact_epsilon(min_remaining, "--min-remaining")
     ledger, screen = ledger_at(file, head), Screen(quiet)
     remaining = ledger.remaining
     enough = remaining.epsilon >= min_remaining
@@ -410,6 +419,8 @@ def report(
         raise ImportError(f"{NEEDS_PLOT}. Or write --no-charts.")
     if head is not None and ledger is None:
         raise InvalidArgument("head must be left out where no ledger is named. Write --ledger, or drop --head.")
+    if not results and ledger is None:
+        raise MissingArgument("RESULTS must name at least one file, or --ledger a ledger. Name one.")
     checked_output("output", output, *_files(ledger, head))
     book = None if ledger is None else ledger_at(ledger, head)
     write_report(results or [], output, ledger=book, title=title, charts=charts)

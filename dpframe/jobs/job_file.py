@@ -38,7 +38,7 @@ from dpframe.jobs.job import plain as plain_value
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.ledger import spending
 from dpframe.ledger.address import Address
-from dpframe.privacy import PrivacyUnit
+from dpframe.privacy import PrivacyUnit, checked_unit
 from dpframe.queries import statistics
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover
@@ -457,7 +457,7 @@ def _ledger(table: Table, folder: Path, variables: Variables) -> LedgerTerms:
         )
     kinds = {key: table.values[key] for key in ("neighbors", "nulls") if key in table.values}
     with placed(table.where):
-        unit = PrivacyUnit(column, **kinds)
+        unit = replace(checked_unit(column) or PrivacyUnit(), **kinds)
     given = path or url
     assert given is not None
     terms = {key: table.values[key] for key in TERMS if key in table.values}

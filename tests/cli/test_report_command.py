@@ -44,7 +44,8 @@ def test_a_page_is_written(folder, capsys):
 
 def test_what_is_refused(folder, capsys):
     page = folder / "page.html"
-    assert say(capsys, "-o", page)[0] == 2
+    refusal = "dpframe: RESULTS must name at least one file, or --ledger a ledger. Name one.\n"
+    assert say(capsys, "-o", page) == (2, "", refusal)
     assert say(capsys, folder / "nothing.parquet", "-o", page)[0] == 1
     code, _, err = say(capsys, folder / "memory.parquet", "--ledger", folder / "clinic.ledger", "-o", page)
     assert code == 1

@@ -113,6 +113,8 @@ def test_hours_are_times_of_toml(tmp_path):
         ('unit = "patient"', "", "[ledger]: unit must be given"),
         ('unit = "patient"', 'unit = "patient"\neach_row = true', "[ledger]: unit and each_row must not both be given"),
         ('unit = "patient"', 'unit = "patient"\neach_row = false', "[ledger]: each_row must be true, not "),
+        ('unit = "patient"', 'unit = ["a", "a"]', "[ledger]: unit must name each column once"),
+        ('unit = "patient"', "unit = []", "[ledger]: unit must name at least one column"),
         ('unit = "patient"', 'unit = "patient"\nneighbors = "nobody"', "[ledger]: neighbors must"),
         ("epsilon = 1.5", "", "[ledger]: epsilon must be given"),
         ("epsilon = 1.5", "epsilon = 1.5\nmax_rows = 2", "[ledger]: 'max_rows' is not a key"),
