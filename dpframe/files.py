@@ -30,6 +30,22 @@ from dpframe.noise import nonce
 MAGIC = b"SQLite format 3\0"
 BESIDE = ("", ".head", ".head.new", ".lock", "-journal", "-wal", "-shm")  # the endings of the names of a ledger's files
 OF_KEPT = (*BESIDE, ".new")  # the same, and the new file of a head that is kept elsewhere
+PAGES, TABLES = (".html", ".htm"), (".parquet", ".pq")  # the endings of the files that dpframe writes
+OF_OTHERS = (
+    ".csv",
+    ".docx",
+    ".feather",
+    ".ipynb",
+    ".jpg",
+    ".json",
+    ".md",
+    ".pdf",
+    ".png",
+    ".svg",
+    ".tsv",
+    ".txt",
+    ".xlsx",
+)
 LARGEST_HEAD = 2**20  # bytes; of a larger file, only the first are read
 LONG = 100  # bytes; the part of a longer name is named by a hash, since a folder may allow only 143 bytes
 OLD = 3600.0  # seconds after which a part that a killed process left is removed
@@ -90,10 +106,13 @@ def give_rights(file: str, opened: int) -> None:
         return
 
 
-def checked_output(argument: str, path: str | PathLike[str], *read: str | PathLike[str]) -> str:
+def checked_output(
+    argument: str, path: str | PathLike[str], *read: str | PathLike[str], endings: tuple[str, ...] = ()
+) -> str:
     """Return the real name of a file to write, behind all links, and refuse to replace what must stay.
 
-    That is anything but a plain file, any file of a ledger, and the files that are `read`, under any name.
+    That is anything but a plain file, any file of a ledger, and the files that are `read`, under any name. A name that
+    ends as a file of another format than that of the `endings` is refused too; any other ending, or none, is not.
     """
     if not isinstance(path, (str, PathLike)):
         raise InvalidType(f"{argument} must be the name of a file, not {shown(path)}. Write for instance 'wards.html'.")
@@ -105,6 +124,9 @@ def checked_output(argument: str, path: str | PathLike[str], *read: str | PathLi
         raise InvalidArgument(
             f"{argument} must be another file than those that are read, not {name}. Name a file of its own."
         )
+    ending = os.path.splitext(os.fspath(path))[1].lower()
+    if endings and ending not in endings and ending in (*PAGES, *TABLES, *OF_OTHERS):
+        raise InvalidArgument(f"{argument} must end in {endings[0]}, not {name}. Rename it.")
     return real
 
 
@@ -162,13 +184,15 @@ def identity(file: str | PathLike[str]) -> tuple[int, int] | None:
     return known.st_dev, known.st_ino
 
 
-def write_whole(argument: str, path: str | PathLike[str], write: Callable[[Path], object]) -> str:
+def write_whole(
+    argument: str, path: str | PathLike[str], write: Callable[[Path], object], endings: tuple[str, ...] = ()
+) -> str:
     """Write next to a file, bring it to disk, put it in place in one step, and return the hash of the content.
 
     A link stays, and its target is replaced. The part next to the file has a random name, so that no other process
     writes to it: all containers of one folder may have the process number 1.
     """
-    target = Path(checked_output(argument, path))
+    target = Path(checked_output(argument, path, endings=endings))
     part = target.with_name(f".{_begun(target.name)}.{nonce()[:12]}.part")
     try:
         _remove_old(target)
@@ -192,17 +216,17 @@ def write_whole(argument: str, path: str | PathLike[str], write: Callable[[Path]
             part.unlink(missing_ok=True)
 
 
-def write_text(argument: str, path: str | PathLike[str], text: str) -> None:
-    """Write a text completely or not at all."""
-    write_whole(argument, path, lambda part: part.write_text(text, encoding="utf-8"))
+def write_page(argument: str, path: str | PathLike[str], text: str) -> None:
+    """Write an HTML page completely or not at all."""
+    write_whole(argument, path, lambda part: part.write_text(text, encoding="utf-8"), PAGES)
 
 
-def write_to(argument: str, place: Any, write: Callable[[Any], object]) -> None:
+def write_to(argument: str, place: Any, write: Callable[[Any], object], endings: tuple[str, ...] = ()) -> None:
     """Write to a path completely or not at all, or directly to an open file of the caller."""
     if hasattr(place, "write"):
         write(place)
     else:
-        write_whole(argument, place, write)
+        write_whole(argument, place, write, endings)
 
 
 def _begun(name: str) -> str:

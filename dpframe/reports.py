@@ -9,7 +9,7 @@ from typing import Any
 from dpframe.accessor import released
 from dpframe.display import report
 from dpframe.errors import MissingArgument
-from dpframe.files import checked_output, write_text
+from dpframe.files import PAGES, checked_output, write_page
 from dpframe.frames.build import read_parquet
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Ledger
@@ -41,7 +41,7 @@ def write_report(
     Raises
     ------
     InvalidArgument
-        If the output is one of the files, belongs to a ledger, or is no plain file.
+        If the output is one of the files, belongs to a ledger, is no plain file, or ends as one of another format.
     MissingArgument
         If there is neither a file nor a ledger.
     NoProvenance
@@ -62,7 +62,7 @@ def write_report(
     """
     if not files and ledger is None:
         raise MissingArgument("files must name at least one result, or ledger a ledger. Name them.")
-    checked_output("output", output, *files)
+    checked_output("output", output, *files, endings=PAGES)
     releases: list[Any] = [read_parquet(file) for file in files]
     if ledger is not None:
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
@@ -72,4 +72,4 @@ def write_report(
         return
     sections = [section for release in releases for section in released(release)._sections(charts=charts)]
     heading = title or (sections[0].title if len(sections) == 1 else "Report")
-    write_text("output", output, report.page(heading, report.lead(sections), sections, now()))
+    write_page("output", output, report.page(heading, report.lead(sections), sections, now()))

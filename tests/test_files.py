@@ -64,8 +64,8 @@ def test_219_nothing_is_written_over_a_ledger_or_its_head(writer, books, tmp_pat
         with pytest.raises(dpf.InvalidArgument, match=rf"^{argument} must be another file than a ledger.*'{name}'"):
             write(*books, tmp_path / name)
     assert content(tmp_path) == before
-    write(*books, tmp_path / "new.html")
-    write(*books, str(tmp_path / "new.html"))  # over a file of its own kind
+    write(*books, tmp_path / "new")
+    write(*books, str(tmp_path / "new"))  # over a file of its own kind
     assert dpf.Ledger.open(tmp_path / "clinic.ledger").spent.epsilon == 0.5
 
 
@@ -108,7 +108,8 @@ def test_a_file_that_is_read_is_not_written_by_another_name(tmp_path):
 def test_a_file_that_cannot_be_written_leaves_the_one_before_whole(writer, books, tmp_path, monkeypatch):
     if writer == "save":
         pytest.importorskip("altair")
-    out = tmp_path / "out.html"
+    name = "out.parquet" if writer == "write_parquet" else "out.html"
+    out = tmp_path / name
     out.write_text("whole", encoding="utf-8")
     before = content(tmp_path)
 
@@ -116,12 +117,24 @@ def test_a_file_that_cannot_be_written_leaves_the_one_before_whole(writer, books
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(files, "bring_to_disk", full)
-    with pytest.raises(OutputFailed, match=r"^out\.html cannot be written \(No space left on device\)") as failed:
+    with pytest.raises(OutputFailed, match=rf"^{name} cannot be written \(No space left on device\)") as failed:
         WRITERS[writer][1](*books, out)
     assert isinstance(failed.value, OSError)
     assert content(tmp_path) == before
-    with pytest.raises(OutputFailed, match=r"out\.html cannot be written \(No such file or directory\)"):
-        WRITERS[writer][1](*books, tmp_path / "none" / "out.html")
+    with pytest.raises(OutputFailed, match=rf"{name} cannot be written \(No such file or directory\)"):
+        WRITERS[writer][1](*books, tmp_path / "none" / name)
+
+
+@pytest.mark.parametrize("writer", [one for one in WRITERS if one != "save"])
+def test_a_file_that_ends_as_one_of_another_format_is_refused(writer, books, tmp_path):
+    before = content(tmp_path)
+    ending = ".parquet" if writer == "write_parquet" else ".html"
+    for name in ("out.PDF", "out.csv", "out.html" if ending == ".parquet" else "out.parquet"):
+        words = rf"^{WRITERS[writer][0]} must end in {ending}, not '{name}'\. Rename it\.$"
+        with pytest.raises(dpf.InvalidArgument, match=words):
+            WRITERS[writer][1](*books, tmp_path / name)
+    assert content(tmp_path) == before
+    WRITERS[writer][1](*books, tmp_path / "out")
 
 
 def test_what_is_no_plain_file_is_refused_and_stays(tmp_path, result):

@@ -234,8 +234,8 @@ REPORTS: tuple[Mutant, ...] = (
         "reports",
         "a report that is written over the second of its results",
         "write_report",
-        'checked_output("output", output, *files)',
-        'checked_output("output", output, *files[:1])',
+        'checked_output("output", output, *files, endings=PAGES)',
+        'checked_output("output", output, *files[:1], endings=PAGES)',
         "test_of_files.py::test_a_report_is_written_over_no_result_and_no_ledger",
     ),
     bug(

@@ -28,7 +28,7 @@ from dpframe.errors import (
     shown,
 )
 from dpframe.errors.tracebacks import depth_outside, trimmed
-from dpframe.files import write_text
+from dpframe.files import write_page
 from dpframe.frames import build, foreign, register
 from dpframe.frames.build import public
 from dpframe.frames.kinds import library_of
@@ -436,7 +436,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             Without that extra, unless charts are left out.
         InvalidArgument
             If the frame has columns that no release covers, or released numbers or labels that were changed; if `path`
-            belongs to a ledger or is not a plain file.
+            belongs to a ledger, is not a plain file, or ends as one of another format, such as ``.pdf``.
         OutputFailed
             If the file cannot be written. An existing file stays whole.
 
@@ -460,7 +460,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         sections = self._sections(charts=charts, labels=labels)
         names = self._facts.get("names", []) if "parts" in self._facts else []
         heading = title or ", ".join(dict.fromkeys(names or [section.title for section in sections]))
-        write_text("path", path, report.page(heading, report.lead(sections), sections, now()))
+        write_page("path", path, report.page(heading, report.lead(sections), sections, now()))
 
     def _sections(
         self, *, charts: bool, labels: Labels | None = None, named: Mapping[str, Labels] | None = None

@@ -16,7 +16,7 @@ from dpframe.display.rounding import Digits
 from dpframe.errors import InvalidArgument, MissingArgument, checked_name
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole
-from dpframe.files import write_to
+from dpframe.files import TABLES, write_to
 from dpframe.frames import build, foreign
 from dpframe.planning import suggestion
 from dpframe.planning.suggestion import Cells
@@ -228,13 +228,13 @@ class WrittenFrame(ChangedFrame):
         ------
         InvalidArgument
             If the frame has columns that no release covers, or released numbers or labels that were changed. Also if
-            `path` belongs to a ledger or is not a plain file.
+            `path` belongs to a ledger, is not a plain file, or ends as one of another format, such as ``.csv``.
         OutputFailed
             If the file cannot be written. An existing file stays whole.
         """
         for part in parts_of(self._frame):
             provenance.checked(*part)
-        write_to("path", path, lambda place: build.write_parquet(self._frame, place, self._facts))
+        write_to("path", path, lambda place: build.write_parquet(self._frame, place, self._facts), TABLES)
 
 
 class Shown(Protocol):

@@ -121,7 +121,8 @@ class ShownLedger:
         ------
         InvalidArgument, InvalidType
             If no release has a label in `text`, `labels` or `order`, if `labels` names a column or key that a release
-            does not have, or if `path` belongs to a ledger or is not a plain file. Nothing is written then.
+            does not have, or if `path` belongs to a ledger, is not a plain file, or ends as one of another format.
+            Nothing is written then.
         OutputFailed
             If the file cannot be written. An earlier file stays whole.
 

@@ -10,7 +10,7 @@ from dpframe.display import report
 from dpframe.display.layout import check_labels
 from dpframe.display.report import Budget, Section
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, capital, checked_text, closest, shown
-from dpframe.files import write_text
+from dpframe.files import write_page
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import BETWEEN, Statement, answers_of, rows_of
@@ -57,7 +57,7 @@ def write(
     heading = title or (f"Report{of_data}" if sections else f"Privacy budget{of_data}")
     lead = report.lead(sections, dataset) if sections else LEAD
     page = report.page(heading, lead, sections, now(), budget_of(statement, entries, charts=charts))
-    write_text("path", path, page)
+    write_page("path", path, page)
 
 
 def _warned(section: Section) -> str:
