@@ -206,9 +206,8 @@ def write_whole(
         put_in_place(str(part), str(target))
         return written
     except OSError as error:
-        failed = OutputFailed(
-            f"{target.name} cannot be written ({said(error)}). Make room, let this user write, or name another."
-        )
+        first = "Make its folder first" if isinstance(error, FileNotFoundError) else "Make room, let this user write"
+        failed = OutputFailed(f"{target.name} cannot be written ({said(error)}). {first}, or name another.")
         failed.strerror = said(error)
         raise failed from None
     finally:
