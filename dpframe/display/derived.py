@@ -196,7 +196,7 @@ def statistics_of(frame: Any, facts: Facts) -> int:
 def _side(name: str, number: int, side: int, sides: Mapping[str, Any], confidence: str) -> Cell:
     """Return the chart cell of one side of a row, with its value and its interval."""
     value, low, high = (sides[end][side][number] for end in ("values", "low", "high"))
-    ends = " to ".join("open" if end is None else pages.number(end) for end in (low, high))
+    ends = f"{'open' if low is None else pages.lower_end(low)} to {'open' if high is None else pages.margin(high)}"
     says = f"{'-' if value is None else pages.number(value)} ({confidence}: {ends})"
     place = {"cell": layout.broken(name), "x_says": name, "color": str(sides["names"][side])}
     return {**place, "side": side, "value": value, "low": low, "high": high, "says": says}

@@ -43,10 +43,21 @@ def at_least(value: float, digits: int) -> float:
 
 
 def margin(value: float) -> str:
-    """Return a margin of error as `number` writes it, rounded up."""
-    if not 0.0 < value < math.inf:
-        return number(value)
-    return number(at_least(value, max(4, math.floor(math.log10(value)) + 1)))
+    """Return a margin of error, or the upper end of an interval, as `number` writes it, rounded up."""
+    return number(_up(value))
+
+
+def lower_end(value: float) -> str:
+    """Return the lower end of an interval as `number` writes it, rounded down."""
+    return number(0.0 - _up(-value))
+
+
+def _up(value: float) -> float:
+    """Return the value rounded up to the digits that `number` shows."""
+    if value == 0.0 or not math.isfinite(value):
+        return value
+    is_whole = 1.0 <= abs(value) < 1e15
+    return at_least(value, max(4, math.floor(math.log10(abs(value))) + 1) if is_whole else 4)
 
 
 def escape(text: str) -> str:

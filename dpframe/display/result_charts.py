@@ -436,7 +436,7 @@ def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
         layout.place(row, axis, ("left", "right"))
         | _finite(value=value, low=centre - half, high=centre + half)
         | {
-            "says": f"{pages.number(value)} (95%: {pages.number(centre - half)} to {pages.number(centre + half)})",
+            "says": f"{pages.number(value)} (95%: {pages.lower_end(centre - half)} to {pages.margin(centre + half)})",
             "x_says": layout.short(row[f"{axis['columns'][0]}_right"]),
         }
         for row, value, centre in zip(rows, released, unbiased, strict=True)
@@ -467,7 +467,7 @@ def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> An
     tables = [(level["columns"], rows[place]) for level, place in places if len(level["columns"]) == order]
     shown = tables[:MOST_MAPS]
     errors = [table[0][name + ERROR] for _, table in shown]
-    least, most = pages.number(min(errors)), pages.number(max(errors))
+    least, most = pages.margin(min(errors)), pages.margin(max(errors))
     unplaced = rounding.is_unplaced(facts["measures"][name], name, rows[0])
     of = "an unbiased cell" if unplaced else "a cell"
     said = f"{margin_words(facts)} of {of}: ±{least}" + (f" to ±{most}, by table" if least != most else "")
@@ -499,5 +499,5 @@ def _interval(row: Row, name: str) -> dict[str, Any]:
     middle, error = row.get(f"{name}_noisy", row[name]), row[name + ERROR]
     if error is None:
         return {"value": row[name], "says": pages.number(row[name])}
-    says = f"{pages.number(row[name])} ± {pages.number(error)}"
+    says = f"{pages.number(row[name])} ± {pages.margin(error)}"
     return {"value": row[name], "low": middle - error, "high": middle + error, "says": says}

@@ -19,10 +19,13 @@ from typing import Any
 
 from dpframe import files
 from dpframe.accessor import released
-from dpframe.display.pages import number
+from dpframe.display.pages import lower_end, margin, number
+from dpframe.display.rounding import HIGH, LOW
 from dpframe.display.table_formats import marked
 from dpframe.errors import OutputFailed, spreadsheet
 from dpframe.frames import build
+from dpframe.frames.changes import counted
+from dpframe.queries.query import ERROR
 
 
 def write_output(path: Path, write: Callable[[Path], object]) -> str:
@@ -88,7 +91,8 @@ def _html(frame: Any, path: Path) -> None:
 def _markdown(frame: Any, path: Path) -> None:
     """Write a Markdown table, with the statement below it."""
     dp = released(frame)
-    rows = [[_cell(value) for value in row.values()] for row in build.rows(frame)]
+    writers = {name + end: write for name in counted(dp.provenance)["measures"] for end, write in OUTWARD.items()}
+    rows = [[_cell(value, writers.get(name, number)) for name, value in row.items()] for row in build.rows(frame)]
     lines = [f"# {_cell(dp.provenance['label'])}", "", _row([_cell(name) for name in frame.columns])]
     lines += [_row(["---"] * len(frame.columns)), *map(_row, rows), "", _cell(dp.statement()), ""]
     path.write_text("\n".join(lines), encoding="utf-8")
@@ -98,10 +102,13 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(value: Any) -> str:
+OUTWARD = {ERROR: margin, LOW: lower_end, HIGH: margin}  # so that an interval still holds what it held
+
+
+def _cell(value: Any, write: Callable[[float], str] = number) -> str:
     if value is None:
         return ""
-    return marked(number(value) if isinstance(value, float) else str(value))
+    return marked(write(value) if isinstance(value, float) else str(value))
 
 
 def _record(frame: Any, path: Path) -> None:

@@ -80,7 +80,7 @@ def _banded(rows: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, Any]
             "value": row[name],
             "low": row[name] - row[f"{name}_error"],
             "high": row[name] + row[f"{name}_error"],
-            "text": f"{pages.number(row[name])} ± {pages.number(row[f'{name}_error'])}",
+            "text": f"{pages.number(row[name])} ± {pages.margin(row[f'{name}_error'])}",
         }
         for row in rows
     ]

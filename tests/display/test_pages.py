@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import sys
 
@@ -101,6 +102,15 @@ def test_what_is_promised_is_rounded_up(value):
     said = float(pages.margin(value).replace(",", ""))
     assert value * (1 - 1e-11) <= said <= value * 1.001
     assert value * (1 - 1e-11) <= pages.at_least(value, 4) <= value * 1.001
+
+
+@pytest.mark.parametrize("value", [1 / 3, 1.00049, 12_345.2, 12_345.8, 1.2341e15, 1.23456e-5, 4.0])
+def test_the_ends_of_an_interval_are_rounded_outward(value):
+    for exact in (value, -value):
+        low, high = (float(write(exact).replace(",", "")) for write in (pages.lower_end, pages.margin))
+        assert low - 1e-11 * value <= exact <= high + 1e-11 * value
+        assert high - low <= 2e-3 * value
+    assert (pages.lower_end(0.0), pages.lower_end(-math.inf), pages.lower_end(math.nan)) == ("0", "-inf", "-")
 
 
 def test_every_display_says_no_less_than_the_cost_and_the_margin(tmp_path):

@@ -16,6 +16,7 @@ from weekly_jobs import NAMED, TEXT, check_files_on, check_folders_on, check_ids
 
 import dpframe as dpf
 from dpframe import files
+from dpframe.display import pages
 from dpframe.frames import scans
 from dpframe.jobs import job_file, output_formats, running
 from dpframe.jobs.running import planned
@@ -360,6 +361,27 @@ def test_outputs_for_people_and_programs(folder):
     assert page.startswith("# =nights \\| \\<b\\>\n\n| nights\\_left | nights\\_right | count |")
     assert "The numbers were computed exactly" in page
     assert json.loads((folder / "out" / "n.json").read_text(encoding="utf-8"))["label"] == "=nights | <b>"
+
+
+def test_a_markdown_file_says_no_less_than_the_margins(folder):
+    """A margin is rounded up, and so are upper ends; lower ends are rounded down."""
+    median = 'statistics.median = {statistic = "median", column = "nights", bounds = [0, 30]}'
+    text = TEXT.replace("max_rows = 2", f"{median}\nmax_rows = 2", 1).replace("epsilon = 0.3", "epsilon = 0.31")
+    run(job(folder, text=text + '[[output]]\nrelease = "wards"\npath = "out/w.md"\n'))
+    page = (folder / "out" / "w.md").read_text(encoding="utf-8").replace("\\_", "_").splitlines()
+    head, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in page if line.startswith("|"))
+    exact = dpf.read_parquet(folder / "out" / "wards.parquet")
+    assert head == exact.columns
+    for line, row in zip(lines, exact.to_dicts(), strict=True):
+        for name, said in zip(head, line, strict=True):
+            if name.endswith(("_error", "_high")):
+                assert float(said.replace(",", "")) >= row[name] - 1e-9
+            if name.endswith("_low"):
+                assert float(said.replace(",", "")) <= row[name] + 1e-9
+    margin = exact["stays_error"][0]
+    assert pages.number(margin) != pages.margin(margin)  # else nothing is tested
+    assert lines[0][head.index("stays_error")] == pages.margin(margin)
+    assert f"of stays is {pages.margin(margin)}." in page[-1]
 
 
 @pytest.mark.slow
@@ -716,6 +738,7 @@ def test_sql_that_only_reads_is_run(folder, monkeypatch):
 KILLING = """
 import os, signal, sys
 from dpframe import files
+from dpframe.display import pages
 from dpframe.jobs import job_file, running
 import dpframe.release.path as path
 def killed(*arguments, **named):
