@@ -70,6 +70,7 @@ def private_frame(engine: Any) -> Any:
         "at": [NOON, NOON + timedelta(days=1), NOON, NOON],
         "zoned": [UTC_NOON, UTC_NOON + timedelta(days=1), UTC_NOON, UTC_NOON],
         "stay": [timedelta(days=1), timedelta(days=2), timedelta(days=1), timedelta(days=1)],
+        "well": [True, False, True, True],
     }
     if engine.is_pandas:
         return engine(columns).astype({"ward": "string"})  # an object column may hold numbers, so it is never refused

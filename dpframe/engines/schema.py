@@ -19,10 +19,19 @@ import numpy as np
 import polars as pl
 
 from dpframe.engines.columns.found_labels import check_labels
-from dpframe.engines.columns.identity import Declared, declared, twice
+from dpframe.engines.columns.identity import BOOLEANS, Declared, declared, twice
 from dpframe.engines.columns.source import ColumnType, Source, source_of
 from dpframe.engines.columns.zones import on_the_clock
-from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
+from dpframe.errors import (
+    AlreadyReleased,
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    WrongDtype,
+    named,
+    shown,
+    with_article,
+)
 from dpframe.errors.tracebacks import withheld
 from dpframe.frames.kinds import check_threads, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
@@ -73,6 +82,7 @@ FITTING = {  # the kinds of column that may hold keys or bins of a kind
 DAYS = ("date", "datetime")  # kinds of column in which a day, as a key or an edge, is that day, or only its midnight
 OF_DAYS = re.compile(r"period\[\d*[DWMQYA]")  # Periods of days and longer
 LEVELS = " A Categorical's levels are data."
+TRUE_OR_FALSE = "Write True or False."
 
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
@@ -401,17 +411,26 @@ def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str, is_ran
             return
     raise WrongDtype(
         f"{argument} of column {name!r} must suit its dtype {column.dtype}, but "
-        f"{'it is one of' if argument == 'value' else 'they are'} {KIND_WORDS[kind]}. "
-        f"{_way_out(column, argument)}"
+        f"{'it is' if argument == 'value' else 'they are'} {_kind_words(kind, argument)}. "
+        f"{_way_out(column, argument, is_range)}"
     )
 
 
-def _way_out(column: ColumnType, argument: str) -> str:
+def _kind_words(kind: str, argument: str) -> str:
+    """Return the words for what an argument holds: one ``value``, or several of its kind."""
+    words = KIND_WORDS[kind]
+    return with_article(words.removesuffix("s")) if argument == "value" else words
+
+
+def _way_out(column: ColumnType, argument: str, is_range: bool) -> str:
+    if column.identity == BOOLEANS and not is_range:
+        return TRUE_OR_FALSE
     if argument == "bins" and column.kind in ("text", "category"):
         return 'Declare categories=["A", "B"] instead of bins.'
     if argument == "bins" and column.kind == "period":
         return "Write group_by with keys=dpf.dates(...)."
-    return f"Write {KIND_WORDS.get(column.kind, 'what the column holds')}."
+    words = _kind_words(column.kind, argument) if column.kind in KIND_WORDS else "what the column holds"
+    return f"Write {words}."
 
 
 def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declared:
@@ -427,9 +446,10 @@ def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declare
     keys = declared(values, column.identity, places)
     if (column.polars is not None or column.kind == "period") and (keys.rows < 0).any():
         unlike = axis.values(position)[int(np.argmax(keys.rows < 0))]
+        way_out = "Cast the column." if axis.argument == "value" else "Leave it out, or cast the column."
         raise InvalidArgument(
             f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "
-            f"unlike {shown(unlike)}. Leave it out, or cast the column."
+            f"unlike {shown(unlike)}. {TRUE_OR_FALSE if column.identity == BOOLEANS else way_out}"
         )
     return keys
 

@@ -191,7 +191,7 @@ def test_a_value_is_of_the_question():
             frame.dp.proportion("n", value=value, epsilon=0.1, ledger=ledger)
     with pytest.raises(InvalidType, match="value must be a number, a string, a date or a duration, not a Series"):
         frame.dp.proportion("n", value=frame["n"], epsilon=0.1, ledger=ledger)
-    with pytest.raises(WrongDtype, match="value of column 'drug' must suit its dtype String, but it is one of numbers"):
+    with pytest.raises(WrongDtype, match="value of column 'drug' must suit its dtype String, but it is a number"):
         frame.dp.proportion("drug", value=1, epsilon=0.1, ledger=ledger)
     with pytest.raises(dpf.InvalidArgument, match="must convert exactly"):
         frame.dp.proportion("n", value=1.5, epsilon=0.1, ledger=ledger)
@@ -200,6 +200,15 @@ def test_a_value_is_of_the_question():
     with pytest.raises(dpf.UnknownColumn):
         frame.dp.proportion("dog", value="A", epsilon=0.1, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
+
+
+def test_pandas_answers_for_a_number_in_booleans_as_in_objects():
+    """One missing value turns booleans into objects, so a refusal of 2 would tell whether there is one."""
+    pd = pytest.importorskip("pandas")
+    for well in ([True, False], [True, None]):
+        frame = pd.DataFrame({"well": well * 50})
+        found = frame.dp.proportion("well", value=2, epsilon=1e6, checks=False, ledger=dpf.Ledger(epsilon=1e6))
+        assert found["well_proportion"][0] == pytest.approx(0.0, abs=1e-3)
 
 
 def test_another_value_is_no_replay(tmp_path):

@@ -83,6 +83,7 @@ class Identity:
 
 
 OBJECTS, TEXT, NULLS = Identity("objects"), Identity("text"), Identity("nothing")
+BOOLEANS = Identity("integer", 0, 1)
 
 
 def integers(bits: int, *, signed: bool = True) -> Identity:
@@ -99,7 +100,7 @@ def identity_of(dtype: pl.DataType) -> Identity | None:
     """Return the identity of a Polars column; None if it is not proven. The proofs are those of `of_rows`."""
     bits = int("".join(filter(str.isdigit, str(dtype))) or 0) if dtype.is_integer() or dtype.is_float() else 0
     if dtype == pl.Boolean:
-        return Identity("integer", 0, 1)
+        return BOOLEANS
     if dtype.is_integer():
         return integers(bits, signed=not dtype.is_unsigned_integer())
     if dtype.is_float():
@@ -187,7 +188,7 @@ def identity_of_numpy(dtype: np.dtype[Any]) -> Identity | None:
         unit, step = np.datetime_data(dtype)
         token = NAIVE if dtype.kind == "M" else SPAN
         return ticks(TICKS[unit], token) if unit in TICKS and step == 1 else None
-    return {"b": Identity("integer", 0, 1), "O": OBJECTS}.get(dtype.kind)
+    return {"b": BOOLEANS, "O": OBJECTS}.get(dtype.kind)
 
 
 def identity_of_arrow(dtype: Any) -> Identity | None:
@@ -216,7 +217,7 @@ def identity_of_arrow(dtype: Any) -> Identity | None:
         most = 10**dtype.precision - 1
         return Identity("decimal", -most, most, scale=dtype.scale)
     if types.is_boolean(dtype):
-        return Identity("integer", 0, 1)
+        return BOOLEANS
     is_view = getattr(types, "is_string_view", lambda _: False)
     if types.is_string(dtype) or types.is_large_string(dtype) or is_view(dtype):
         return TEXT
