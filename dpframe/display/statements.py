@@ -10,7 +10,6 @@ import binascii
 import math
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from dpframe.display.pages import at_least, margin, number
 from dpframe.display.rounding import AS_IT_WAS, CUT, does, is_unplaced, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.mechanisms import gaussian_curve
-from dpframe.privacy import noun_of
+from dpframe.privacy import WEAK_EPSILON, noun_of
 from dpframe.queries.contributions import POPULATION
 
 STEPS = 255  # equal factors from the least to the largest error: at most 4% each if these span four powers of ten
@@ -359,7 +358,7 @@ def _enough(row: Facts, facts: Facts) -> str:
 
     In 95 of 100 releases, the noise of a count is within its half-width, and the interval adds that width again. Both
     together must be below `SEEN` of the units, whose number is taken at the lower end of its interval. Pure noise is
-    inversely proportional to epsilon, and Gaussian noise to mu.
+    inversely proportional to epsilon, and Gaussian noise to mu. An epsilon that protects weakly is not named.
     """
     surely = 0.0
     for one in facts["checks"]:  # "units" comes last
@@ -370,12 +369,14 @@ def _enough(row: Facts, facts: Facts) -> str:
     if times <= 1.0:
         return f"too close to {100 * SEEN:g}% to tell"
     epsilon, delta = facts["cost"]["epsilon"], facts["cost"]["delta"]
-    if times > FARTHEST or epsilon * times > gaussian_curve.LARGEST_EPSILON:
+    if times > FARTHEST:
         return "too noisy to tell; a larger epsilon is needed"
     needed = epsilon * times
-    if 0.0 < delta < 1.0:
+    if needed <= gaussian_curve.LARGEST_EPSILON and 0.0 < delta < 1.0:
         needed = gaussian_curve.epsilon_of_mu(gaussian_curve.largest_mu(epsilon, delta) * times, delta)
-    rounded = float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{needed:.12g}"))
+    rounded = at_least(needed, 2)
+    if rounded > WEAK_EPSILON:
+        return f"too noisy to tell; only an epsilon above {WEAK_EPSILON}, which protects weakly, would surely be enough"
     return f"too noisy to tell; if it is 0% or over {200 * SEEN:g}%, an epsilon of {rounded:g} is enough"
 
 

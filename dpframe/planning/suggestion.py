@@ -27,7 +27,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning.sensitivity import sensitivity_of
-from dpframe.privacy import Price, PrivacyUnit
+from dpframe.privacy import WEAK_EPSILON, Price, PrivacyUnit
 from dpframe.queries.total import RowsTotal
 
 Floats = NDArray[np.float64]
@@ -388,8 +388,12 @@ def _problem(best: Mapping[str, Any], cut: CutUnits, unit: PrivacyUnit, paid: fl
 
 
 def would_do(times: float, paid: float) -> str:
-    """Return text that suggests an epsilon: this multiple of the spent one."""
-    return "a much larger epsilon would do" if math.isinf(times) else f"epsilon={times * paid:.2g} would do"
+    """Return text that suggests an epsilon: this multiple of the spent one, unless it protects weakly."""
+    if math.isinf(times):
+        return "a much larger epsilon would do"
+    if times * paid > WEAK_EPSILON:
+        return f"only an epsilon above {WEAK_EPSILON}, which protects weakly, would do"
+    return f"epsilon={times * paid:.2g} would do"
 
 
 def _reaches(cells: int, p: float) -> list[float]:

@@ -17,7 +17,7 @@ from assurance.suggested_bounds import lines, lost
 from dpframe.engines.totals import totals
 from dpframe.noise import insecure_bits
 from dpframe.planning.bounds_suggestion import NoisyGrid, suggested
-from dpframe.planning.suggestion import margin_of_tails
+from dpframe.planning.suggestion import margin_of_tails, would_do
 from dpframe.queries.statistics import suggested_bounds
 from dpframe.queries.statistics.suggested_bounds import _number_edges, cuts_of, month_starts, sizes
 from dpframe.release.results import exact_totals, noisy_of
@@ -198,6 +198,11 @@ def test_objects_of_pandas_may_hold_no_numbers():
         frame.dp.suggest_bounds("x", epsilon=1, ledger=dpf.Ledger(epsilon=1))
     with pytest.warns(dpf.BoundsWarning, match=r"epsilon(=[0-9.]+)? would do\.$"):
         pl.DataFrame({"x": [1.0]}).dp.suggest_bounds("x", epsilon=0.01, ledger=dpf.Ledger(epsilon=1))
+
+
+def test_no_epsilon_is_suggested_that_protects_weakly():
+    assert would_do(5.0, 1.0) == "epsilon=5 would do"
+    assert would_do(50.0, 1.0) == "only an epsilon above 10, which protects weakly, would do"
 
 
 def test_where_noise_rules_it_recommends_nothing_and_warns():

@@ -328,6 +328,15 @@ def test_no_epsilon_is_named_for_a_share_of_about_the_limit_or_of_hardly_any_row
         assert said_above(0.0, 0.01, {}).endswith(": too noisy to tell; a larger epsilon is needed")
 
 
+@pytest.mark.parametrize("delta", [{}, {"delta": 1e-6}])
+def test_no_epsilon_is_named_that_protects_weakly(delta):
+    """A ledger warns above epsilon 10: nobody should be told that more is enough."""
+    with insecure_bits(1):
+        line = said_above(0.0, 1.0, delta, rows=300)
+    words = ": too noisy to tell; only an epsilon above 10, which protects weakly, would surely be enough"
+    assert line.endswith(words)
+
+
 def test_the_direction_of_the_error_is_told_as_far_as_it_is_known():
     """Each line states the effect of values beyond one bound, whatever the values beyond the other bound do."""
     frame = pl.DataFrame({"x": [-50.0] * 400 + [50.0] * 400 + [5.0] * 400, "one": [1.0] * 1_200})
