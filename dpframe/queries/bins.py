@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, how_many, is_one_of, shown
 from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.date_grid import EVERY, MINUTES, MONDAY, Dates, check_on_grid, time_of, zone_name
 from dpframe.queries.limits import LARGEST_EXACT, MOST_CELLS, checked_place, refuse_misplaced
@@ -142,7 +142,7 @@ class BinAxis:
         return (f"values of {self.column} outside {words} are left out",)
 
     def __str__(self) -> str:
-        return f"{self.column}: {self.size} bins"
+        return f"{self.column}: {how_many(self.size, 'bin')}"
 
 
 @dataclass(frozen=True)
@@ -198,8 +198,8 @@ class DateAxis(BinAxis):
     def __str__(self) -> str:
         starts = "" if self.starts == MONDAY else f" from {self.starts.title()}"
         zone = "" if self.zone is None else f" of {self.zone}"
-        things = "times" if self.every in MINUTES else "dates"
-        return f"{self.column}: {self.size} {things} every {self.every}{starts}{zone}"
+        starting = how_many(self.size, "time" if self.every in MINUTES else "date")
+        return f"{self.column}: {starting} every {self.every}{starts}{zone}"
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class RunningAxis(BinAxis):
         return (f"{below}; those above {last} count only in the denominator",)
 
     def __str__(self) -> str:
-        return f"{self.column}: {len(self.edges) - 1} bins"
+        return f"{self.column}: {how_many(len(self.edges) - 1, 'bin')}"
 
 
 def running_axis(axis: BinAxis) -> RunningAxis:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, how_many, named, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import is_whole
 from dpframe.queries.bins import (
@@ -168,7 +168,7 @@ class KeyAxis:
         return ()
 
     def __str__(self) -> str:
-        return f"{' x '.join(self.columns)}: {self.size} declared keys"
+        return f"{' x '.join(self.columns)}: {how_many(self.size, 'declared key')}"
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class RestAxis:
         return (f"{OTHER} holds the rows whose {column} is none of the declared keys{missing}",)
 
     def __str__(self) -> str:
-        return f"{self.columns[0]}: {self.declared.size} declared keys and the rest"
+        return f"{self.columns[0]}: {how_many(self.declared.size, 'declared key')} and the rest"
 
 
 @dataclass(frozen=True)

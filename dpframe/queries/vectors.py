@@ -23,7 +23,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import harmless
+from dpframe.errors import harmless, how_many
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.grids import Grid
@@ -219,7 +219,7 @@ class InnerCounts(AsItIs):
     def words(self) -> str:
         """The measured numbers as text, for plans and records."""
         of = "" if self.column is None else f" of {self.column}"
-        return f"{self.called}{of} over {self.design.size:,} bins"
+        return f"{self.called}{of} over {how_many(self.design.size, 'bin')}"
 
     def grid(self, weighted: bool) -> float:
         """Return the length of one integer step."""
@@ -339,7 +339,7 @@ class BinCounts(OneOfEach):
     @property
     def words(self) -> str:
         """The measured numbers as text, for plans and records."""
-        return harmless(f"values of {self.column} in {self.axis.size:,} bins")
+        return harmless(f"values of {self.column} in {how_many(self.axis.size, 'bin')}")
 
     def adds_up_to(self, column: str | None) -> bool:
         """Return False: values in no bin are left out, so the entries do not add up to a count."""
@@ -384,7 +384,7 @@ class TableContrasts(AsItIs):
     @property
     def words(self) -> str:
         """The measured numbers as text, for plans and records."""
-        return f"{self.width:,} contrasts of {len(self.design.tables):,} tables"
+        return f"{how_many(self.width, 'contrast')} of {how_many(len(self.design.tables), 'table')}"
 
     def grid(self, weighted: bool) -> float:
         """Return the length of one integer step."""

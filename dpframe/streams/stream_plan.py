@@ -24,7 +24,7 @@ from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.display.charts import Words
 from dpframe.display.statements import dearer_words
-from dpframe.errors import InvalidArgument, is_one_of, no_markup, shown, with_article
+from dpframe.errors import InvalidArgument, how_many, is_one_of, no_markup, shown, with_article
 from dpframe.exact import Amount, exact_delta, root_up, up
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
@@ -342,7 +342,7 @@ class StreamPlan(Costing):
         """The question as text, for the ledger."""
         statistic, groups = self.query.statistics[0][1], " x ".join(map(str, self.query.keys.axes[1:]))
         by = f" by {groups}" if groups else ""
-        return f"stream of {statistic}{by}, {len(self.periods)} periods of {self.time}"
+        return f"stream of {statistic}{by}, {how_many(len(self.periods), 'period')} of {self.time}"
 
     @cached_property
     def errors(self) -> dict[str, list[float]]:

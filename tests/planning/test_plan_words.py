@@ -83,3 +83,13 @@ def test_113_the_smallest_epsilon_is_so_for_its_weights(engine):
     better = dp.preview.agg(counts, within=goal, weights={"n": 9, "total": 1})
     assert "the smallest epsilon that does with these weights; others may be cheaper" in repr(better)
     assert better.cost.epsilon < equal.cost.epsilon
+
+
+def test_a_plan_of_one_key_or_bin_says_so_in_the_singular(engine):
+    dp = frame_of(engine).dp.preview
+    asked = dp.group_by("ward", keys=["A"]), dp.group_by("ward", keys=["A", dpf.REST])
+    one, rest = (str(each.count(epsilon=1).query) for each in asked)
+    assert (one, rest) == ("count() by ward: 1 declared key", "count() by ward: 1 declared key and the rest")
+    assert str(dp.histogram("age", bins=[0, 100], epsilon=1).query) == "count() by age: 1 bin"
+    assert str(dp.ecdf("age", bins=[0, 100], epsilon=1).query) == "ecdf(age) by age: 1 bin"
+    assert str(dp.histogram("age", bins=[0, 50, 100], epsilon=1).query) == "count() by age: 2 bins"
