@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting import Accounting
+from dpframe.errors import capital
 from dpframe.planning.check_pricing import asked_checks
 from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.price import Priced, priced
@@ -79,7 +80,10 @@ def suggested(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str,
         {"column": [name for name in asked.columns for _ in range(asked.listed)]} if several else {}
     )
     columns |= {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
-    return columns, {"seen": seen, **({"problem": " ".join(problems)} if problems else {})}
+    return columns, {
+        "seen": seen,
+        **({"problem": " ".join([*problems[:1], *map(capital, problems[1:])])} if problems else {}),
+    }
 
 
 @dataclass(frozen=True)

@@ -205,6 +205,15 @@ def test_no_epsilon_is_suggested_that_protects_weakly():
     assert would_do(50.0, 1.0) == "only an epsilon above 10, which protects weakly, would do"
 
 
+def test_the_problem_of_each_column_is_a_sentence():
+    values = [float(value) for value in range(200)]
+    with (
+        insecure_bits(1),
+        pytest.warns(dpf.BoundsWarning, match=r"^the counts of x are .* would do\. The counts of y are .* would do\.$"),
+    ):
+        pl.DataFrame({"x": values, "y": values}).dp.suggest_bounds("x", "y", epsilon=0.05, ledger=dpf.Ledger(epsilon=1))
+
+
 def test_where_noise_rules_it_recommends_nothing_and_warns():
     frame = pl.DataFrame({"x": [float(value) for value in range(200)]})
     with pytest.warns(dpf.BoundsWarning, match=r"too noisy to tell.*Take none of them.*epsilon"):
