@@ -196,7 +196,8 @@ class Plan(Costing):
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader, such as on rows that are left out or have a lower weight."""
         declared = "subtotals are of the declared keys: rows of other keys are in none"
-        subtotals = (declared,) if self.query.subtotals else ()
+        leaves_out = any(axis.coding != "rest" for axis in self.query.keys.axes)
+        subtotals = (declared,) if self.query.subtotals and leaves_out else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
         of_keys = _found_notes(self) if self.query.keys.unknown else []

@@ -93,3 +93,18 @@ def test_a_plan_of_one_key_or_bin_says_so_in_the_singular(engine):
     assert str(dp.histogram("age", bins=[0, 100], epsilon=1).query) == "count() by age: 1 bin"
     assert str(dp.ecdf("age", bins=[0, 100], epsilon=1).query) == "ecdf(age) by age: 1 bin"
     assert str(dp.histogram("age", bins=[0, 50, 100], epsilon=1).query) == "count() by age: 2 bins"
+
+
+def test_no_row_is_in_no_subtotal_where_the_rest_is_a_group(engine):
+    """With REST every row has a group, so the note on rows of other keys would be false."""
+    dp = frame_of(engine).dp.preview
+    notes = [dp.group_by("ward", keys=keys).count(rollup=True, epsilon=1).notes for keys in (["A"], ["A", dpf.REST])]
+    assert ["rows of other keys are in none" in str(one) for one in notes] == [True, False]
+
+
+def test_a_top_k_of_one_found_key_says_so_in_the_singular(engine):
+    ledger = dpf.Ledger(epsilon=9, delta=1e-3, keys_delta=1e-4)
+    ask = frame_of(engine).dp.preview.top_k
+    for k, said in ((1, "1 of them is shown, that of the largest noisy number"), (2, "2 of them are shown, those of")):
+        plan = ask("ward", k=k, categories=dpf.discover(delta=1e-6), epsilon=1, ledger=ledger)
+        assert any(note.startswith(f"at most {said}") for note in plan.notes), plan.notes
