@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, InvalidType, LedgerError, shown
+from dpframe.errors import InvalidArgument, InvalidType, LedgerError, how_many, shown
 
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SHARE_DENOMINATOR = 10**6
@@ -155,9 +155,11 @@ def exact_share(value: object) -> Fraction:
 
 def checked_amount(amount: object, parts: int) -> Amount:
     """Return the amount that a caller wants to charge: exact rationals, none below 0."""
-    way_out = f" Write a tuple of {parts} Fractions."
+    way_out = f" Write a tuple of {how_many(parts, 'Fraction')}."
     if not isinstance(amount, (tuple, list)) or len(amount) != parts:
-        raise InvalidType(f"amount must have {parts} parts in this accounting, not {shown(amount)}.{way_out}")
+        raise InvalidType(
+            f"amount must have {how_many(parts, 'part')} in this accounting, not {shown(amount)}.{way_out}"
+        )
     exact = tuple(_read("amount", coordinate, way_out, typed=True, longest=LONGEST) for coordinate in amount)
     # NaN and infinity stay floats
     if not all(isinstance(coordinate, Fraction) and coordinate >= 0 for coordinate in exact):

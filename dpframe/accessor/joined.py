@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, NoProvenance, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, NoProvenance, how_many, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import checked_frame, is_frame, is_pandas, library_of
@@ -117,7 +117,7 @@ def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
     sizes = [foreign.rows_of(record) for record in facts["parts"]]
     if sum(sizes) != len(frame):
         raise InvalidArgument(
-            f"the frame must have the {sum(sizes)} rows of its parts, not {len(frame)}. "
+            f"the frame must have the {how_many(sum(sizes), 'row')} of its parts, not {len(frame):,}. "
             "Ask the joined frame, before it is reshaped."
         )
     if "column" in facts:

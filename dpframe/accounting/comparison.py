@@ -23,7 +23,7 @@ import numpy as np
 from dpframe.accounting.by_curves import conversion
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.display import charts, pages
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, how_many, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import SMALLEST_NORMAL, down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
@@ -201,7 +201,8 @@ def _named(noise: Curve) -> str:
     """Return the name of a mechanism with its scale; a declared curve has none."""
     if not is_mechanism(noise):
         return str(noise)
-    return f"{noise.name}, scale {pages.number(noise.scale / noise.sensitivity)} sensitivities"
+    scale = pages.number(noise.scale / noise.sensitivity)
+    return f"{noise.name}, scale {scale} {'sensitivity' if scale == '1' else 'sensitivities'}"
 
 
 def _basic(noises: Sequence[Curve], delta: Fraction) -> Compared:
@@ -324,8 +325,9 @@ class Composition:
         least = least_delta(len(mechanisms))
         if not delta >= least:
             raise InvalidArgument(
-                f"delta must be at least {least:.2g} for the loss distribution of {len(mechanisms):,} noises, not "
-                f"{shown(delta)}: below, double precision decides. Use gdp or rdp accounting there."
+                f"delta must be at least {least:.2g} for the loss distribution of "
+                f"{how_many(len(mechanisms), 'noise')}, not {shown(delta)}: below, double precision "
+                "decides. Use gdp or rdp accounting there."
             )
         counts = Counter(mechanisms)
         tail = delta * TRUNCATED / len(mechanisms)

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.audit import rests
-from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, how_many, named, shown
 from dpframe.exact import between, checked_float, checked_whole
 from dpframe.frames import build, changes, foreign
 from dpframe.frames.kinds import is_collected, is_missing, is_pandas
@@ -228,7 +228,7 @@ class Reader:
     def _keep(self, floats: Floats, their_rests: Floats) -> None:
         if floats.size % self.outcomes:
             raise InvalidArgument(
-                f"outcomes must divide the {floats.size:,} numbers that a call returns into equal parts, "
+                f"outcomes must divide the {how_many(floats.size, 'number')} that a call returns into equal parts, "
                 f"not {self.outcomes:,}."
             )
         self.arrays.append(np.array([floats, their_rests]))

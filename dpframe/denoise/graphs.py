@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpframe.denoise.estimators import Floats, Integers
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, how_many
 
 Sparse = Any  # an array of scipy.sparse, which has no type hints
 
@@ -31,7 +31,9 @@ def edges_of(graph: Any, size: int) -> Integers:
     low, high = int(edges.min()), int(edges.max())
     if low < 0 or high >= size:
         wrong = low if low < 0 else high
-        raise InvalidArgument(f"graph must hold positions of {size} values, from 0 to {size - 1}, unlike {wrong}.")
+        raise InvalidArgument(
+            f"graph must hold positions of {how_many(size, 'value')}, from 0 to {size - 1:,}, unlike {wrong}."
+        )
     ends = np.sort(edges.astype(np.int64), axis=1)
     return np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)
 

@@ -155,10 +155,12 @@ def _along(
     source = _of_cells(frame, verb)
     check_shown(source, verb)
     lines = Lines(source)
+    if lines.size == 1 and verb != "rolling" and gone:
+        raise InvalidArgument(f"{verb} must be along at least 2 keys, and this result has 1. Release more of them.")
     if gone >= lines.size:
+        keys = "is 1 key" if lines.size == 1 else f"are {lines.size} keys in order"
         raise InvalidArgument(
-            f"n must be at most {lines.size - (verb != 'rolling')}, for there are {lines.size} keys in order. "
-            "Write a smaller n."
+            f"n must be at most {lines.size - (verb != 'rolling')}, for there {keys}. Write a smaller n."
         )
     if verb != "cumulative" and lines.were_found:
         raise InvalidArgument(

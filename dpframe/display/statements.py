@@ -52,7 +52,7 @@ def unpacked(said: Mapping[str, Any], size: int) -> Floats:
         opened = b""
     if len(opened) != size:
         raise InvalidArgument(
-            f"the record must hold an error for each of the {size} cells, and it does not. Ask for another record."
+            f"the record must hold an error for each cell, {size:,} in all, and it does not. Ask for another record."
         )
     codes = np.frombuffer(opened, dtype=np.uint8).astype(np.float64)
     return np.asarray(np.minimum(float(said["least"]) * float(said["ratio"]) ** codes, np.finfo(np.float64).max))

@@ -381,8 +381,8 @@ class Peeling(Mechanism):
     def __post_init__(self) -> None:
         if not 1 <= self.chosen <= self.choice.options:
             raise InvalidArgument(
-                f"k must be at least 1 and at most the {self.choice.options:,} options, not {self.chosen:,}. "
-                "Write a smaller one, or declare more categories."
+                f"k must be at least 1 and at most the number of options, {self.choice.options:,}, not "
+                f"{self.chosen:,}. Write a smaller one, or declare more categories."
             )
 
     p: ClassVar[float] = math.inf

@@ -439,7 +439,9 @@ def _found_notes(plan: Plan) -> list[str]:
     nouns = ("row", "rows") if axis.by_rows else (f"unit ({unit.one})", f"units ({unit.one})")
     said = [law.words(*nouns), "among groups that are shown, the numbers of those near the threshold are too high"]
     if axis.discovery.largest:
-        said.append(f"at most {axis.discovery.largest:,} of them are shown, those of the largest noisy numbers")
+        largest = axis.discovery.largest
+        few = f"{largest:,} of them are shown, those of the largest noisy numbers"
+        said.append(f"at most {few if largest > 1 else '1 of them is shown, that of the largest noisy number'}")
     if not any(axis.people in statistic.totals() for _, statistic in query.statistics):
         said.append(f"the numbers of {units} are measured in any case: ask for {verb} too, at no further cost")
     if axis.discovery.max_keys > 1 and not axis.by_rows:

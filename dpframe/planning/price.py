@@ -251,8 +251,9 @@ def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
     (chosen,), (counted,) = (
         expected_errors(either.query, either.parts, None, CONFIDENCE).values() for either in (by_choice, usual)
     )
+    ranks = "rank" if chosen == 1.0 else "ranks"
     why = (
-        f"a choice by ranks was asked for: it is within {pages.number(chosen)} ranks, noisy running counts would be "
+        f"a choice by ranks was asked for: it is within {pages.number(chosen)} {ranks}, noisy running counts would be "
         f"within {pages.number(counted)}; but no choice tells distances in values, so its interval holds all candidates"
     )
     return replace(by_choice, query=because(by_choice.query, why))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframe.denoise import DENOISERS, can_be_called, facts_of
 from dpframe.denoise.estimators import NoiseLaw
 from dpframe.engines import trial
-from dpframe.errors import named
+from dpframe.errors import how_many, named
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.testing.broken import ContractBroken, may_not_fail, require
@@ -167,7 +167,7 @@ def _check_once(function: Callable[..., Any], values: Floats, noise: NoiseLaw, f
             denoised = function(copied, noise, **facts)
         except Exception as error:
             raise ContractBroken(
-                f"success: a denoiser must not fail, and on {values.size} values it raised "
+                f"success: a denoiser must not fail, and on {how_many(values.size, 'value')} it raised "
                 f"{type(error).__name__}: {error}"
             ) from error
         results.append(_as_floats(denoised))

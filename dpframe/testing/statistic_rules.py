@@ -16,6 +16,7 @@ from scipy import special
 
 from dpframe.engines.engine import Reading
 from dpframe.engines.totals import WAY_CHANGES, totals
+from dpframe.errors import how_many
 from dpframe.frames import build
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
@@ -171,7 +172,8 @@ def _row_by_row(row: RowFunction, rows: Table) -> NDArray[np.int64]:
     def given(places: NDArray[np.int64]) -> NDArray[np.int64]:
         with telling_nothing("a RowFunction"):
             found = row.given(*(column[places] for column in steps))
-        words = f"{row.words} must be an integer for each row, and {len(places)} rows give {found.dtype}{found.shape}"
+        of_rows = f"of {how_many(len(places), 'row')} it is {found.dtype}{found.shape}"
+        words = f"{row.words} must be an integer for each row, and {of_rows}"
         require(found.dtype.kind in "biu" and found.shape == places.shape, "rows", words)
         return found.astype(np.int64)
 

@@ -14,7 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpframe import BudgetExceeded, Gaussian, InvalidArgument, Laplace, Ledger, MissingArgument, PrivacyLoss
+from dpframe import (
+    BudgetExceeded,
+    Gaussian,
+    InvalidArgument,
+    InvalidType,
+    Laplace,
+    Ledger,
+    MissingArgument,
+    PrivacyLoss,
+)
 from dpframe import accounting as accountings
 from dpframe.accounting import Basic, GaussianDP, RenyiDP
 from dpframe.accounting.by_curves import WEIGHTS
@@ -403,3 +412,10 @@ def test_questions_that_need_a_delta_name_a_way_out_that_works():
     with pytest.raises(InvalidArgument, match=r"for marginals, and .* Make one with dpf\.Ledger\(epsilon=\.\.\., d"):
         frame.dp.marginals(**ask, share=0.1, ledger=Ledger(epsilon=1))
     assert len(frame.dp.marginals(**ask, share=0.1, ledger=Ledger(epsilon=1, delta=1e-6)))
+
+
+def test_an_amount_of_one_part_is_refused_in_the_singular():
+    ledger = Ledger(epsilon=1, delta=1e-6, accounting="gdp")
+    words = "amount must have 1 part in this accounting, not .* Write a tuple of 1 Fraction"
+    with pytest.raises(InvalidType, match=words):
+        ledger.charge((Fraction(1), Fraction(0)), cost=PrivacyLoss(1.0), query="", unit=ledger.unit)

@@ -631,7 +631,7 @@ def test_the_bits_of_float_noise_are_found():
         ("samples must be a whole number from 40", {"samples": 10}),
         ("samples must be a whole number", {"samples": 1e3}),
         ("outcomes must be a whole number from 1", {"outcomes": 0}),
-        ("outcomes must divide the 1 numbers", {"outcomes": 3}),
+        ("outcomes must divide the 1 number that", {"outcomes": 3}),
         ("confidence must be between 0 and 1", {"confidence": 1.0}),
     ],
 )

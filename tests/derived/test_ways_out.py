@@ -155,3 +155,10 @@ def test_results_that_no_column_matches_are_released_by_the_same_keys(ledger):
         r"\['ward'\] has none\. Release or filter them by the same keys\.$",
         lambda: dpf.combine("a - b", {"a": one, "b": other}),
     )
+
+
+def test_what_goes_along_one_key_is_refused_in_the_singular(ledger):
+    frame = pl.DataFrame({"x": [1.0] * 50})
+    one = frame.dp.histogram("x", bins=[0, 2], epsilon=0.1, ledger=ledger)
+    refused("difference must be along at least 2 keys, and this result has 1", one.dp.difference)
+    refused("n must be at most 1, for there is 1 key", lambda: one.dp.rolling(2))
