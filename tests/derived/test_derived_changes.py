@@ -576,7 +576,7 @@ def test_groups_that_are_not_all_combinations_of_their_keys_are_one_axis():
     ("made", "words"),
     [
         (lambda counts: counts.dp.change(), "change of count in percent"),
-        (lambda counts: counts.dp.rolling(3), "moving average of count"),
+        (lambda counts: counts.dp.rolling(3), "moving average of count over 3 months"),
         (lambda counts: counts.dp.share("ward").dp.relabel(columns={"count": "part"}), "share of count"),
         (lambda counts: dpf.combine("a.count*2", {"a": counts}), "a.count*2"),
     ],
@@ -585,9 +585,9 @@ def test_groups_that_are_not_all_combinations_of_their_keys_are_one_axis():
 def test_a_wide_computed_result_says_what_was_computed(made, words):
     pytest.importorskip("altair")
     wide = made(_series(pl.DataFrame(VISITS))).dp.wide("ward")
-    title = f"{words if '.' in words else words.capitalize()} by day and ward"
+    title = f"{words if '.' in words else words.capitalize()} by day (months) and ward"
     assert f"**{title}**" in wide.dp.table("markdown").replace("\\", "")
-    assert f"is the {words} by day and ward," in wide.dp.statement().replace("is a.", "is the a.")
+    assert f"is the {words} by day (months) and ward," in wide.dp.statement().replace("is a.", "is the a.")
     chart = seen(wide.dp.plot())
     assert chart["title"]["text"] == title
     assert f"'{words}, A'" in str(chart)
