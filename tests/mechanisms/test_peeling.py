@@ -183,7 +183,7 @@ def test_no_place_is_missed_by_more_than_the_interval():
 
 
 def test_more_than_there_are_options_is_refused():
-    with pytest.raises(dpf.InvalidArgument, match="k must be at least 1 and at most the 3 options, not 4"):
+    with pytest.raises(dpf.InvalidArgument, match="k must be at least 1 and at most the number of options, 3, not 4"):
         Peeling(dpf.PermuteAndFlip.of_steps(1, 1.0, monotonic=True, options=3), 4)
 
 
