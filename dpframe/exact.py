@@ -155,7 +155,7 @@ def exact_share(value: object) -> Fraction:
 
 def checked_amount(amount: object, parts: int) -> Amount:
     """Return the amount that a caller wants to charge: exact rationals, none below 0."""
-    way_out = f" Write a tuple of {how_many(parts, 'Fraction')}."
+    way_out = f" Write a tuple of Fractions, {parts} in all."
     if not isinstance(amount, (tuple, list)) or len(amount) != parts:
         raise InvalidType(
             f"amount must have {how_many(parts, 'part')} in this accounting, not {shown(amount)}.{way_out}"

@@ -42,7 +42,6 @@ class Entry:
     stream: str | None = None  # the name of the stream that the entry belongs to, which is charged as a whole
     period: int | None = None  # the number of the period of the stream, from 1
     lower: str = field(default="Lower epsilon", compare=False)  # advice on how to lower the cost; never stored
-    pure: str = field(default="use Laplace", compare=False)  # advice on how to need no delta; never stored
 
     @property
     def name(self) -> str | None:

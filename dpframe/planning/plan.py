@@ -11,7 +11,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.display.statements import dearer_words
-from dpframe.errors import how_many, listed, with_article
+from dpframe.errors import how_many, with_article
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
@@ -451,18 +451,6 @@ def _found_notes(plan: Plan) -> list[str]:
     if not axis.discovery.nulls:
         said.append(f"rows without a value of {' or '.join(axis.columns)} are in no group")
     return said
-
-
-def without_delta(*plans: Plan) -> str:
-    """Return advice on how these calls, released together, would need no delta."""
-    noises = [part.mechanism for plan in plans for part in plan.parts]
-    statistics = [statistic for plan in plans for _, statistic in plan.query.statistics]
-    ways = ["declare the keys"] if any(plan.query.keys.unknown for plan in plans) else []
-    if any(getattr(statistic, "gaussian_only", False) for statistic in statistics):
-        ways.append("release each table by itself with Laplace")
-    elif not ways or any(noise.p == 2 for noise in noises):
-        ways.append("use Laplace")
-    return listed(ways, "and")
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -97,7 +97,8 @@ def release(call: Call) -> Any:
         log.info("replayed %s of snapshot %s", plan.query, words.snapshot)
         return results.replayed(plan, call.frame, receipt.content)
     exact = measure(plan, call)
-    log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.protects)
+    if log.isEnabledFor(logging.INFO):
+        log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.protects)
     if plan.query.keys.unknown:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
     drawn = {"release": nonce(), **noisy_checks(plan, exact)}

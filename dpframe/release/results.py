@@ -41,7 +41,7 @@ from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.call import NO_WORDS, Call, Words
 from dpframe.planning.graph import edges_among
-from dpframe.planning.plan import Plan, without_delta
+from dpframe.planning.plan import Plan
 from dpframe.planning.price import weights_of_units
 from dpframe.queries.bins import Instants
 from dpframe.queries.discovery import found_axis
@@ -366,7 +366,6 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
         asked=None if words.snapshot is None else asked_of(plan, words, ledger),
         promises=(promise_of(prepared, words),),
         lower=less if pricing.within is None else "Raise within",
-        pure=without_delta(plan),
     )
 
 

@@ -35,7 +35,7 @@ from dpframe.planning.check_pricing import (
     line_of_none,
     planned_checks,
 )
-from dpframe.planning.plan import Costing, Plan, PlanTable, without_delta
+from dpframe.planning.plan import Costing, Plan, PlanTable
 from dpframe.planning.price import AUTO, Priced, because, is_pure, noises_of, parts_of, shares_of, weights_of
 from dpframe.planning.sensitivity import sensitivities_of, uses_rows
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
@@ -166,12 +166,12 @@ def release_together(
     warn_of_cost(payer, joint.unit, joint.cost)
     words = {name: replace(call.words, label=call.words.label or label) for name, call in calls.items()}
     promises = tuple(promise_of(each, words[name]) for name, each in ready.items())
-    pure = without_delta(*joint.plans.values())
-    entry = Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises, pure=pure)
+    entry = Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises)
     receipt = payer.take(entry if share is None else replace(entry, lower="Lower share"))
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has a stored answer
     exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
-    log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.protects)
+    if log.isEnabledFor(logging.INFO):
+        log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.protects)
     release = nonce()
     drawn = {
         name: {"release": release, "part": part, **noisy_checks(plan, exact[name])}

@@ -416,6 +416,6 @@ def test_questions_that_need_a_delta_name_a_way_out_that_works():
 
 def test_an_amount_of_one_part_is_refused_in_the_singular():
     ledger = Ledger(epsilon=1, delta=1e-6, accounting="gdp")
-    words = "amount must have 1 part in this accounting, not .* Write a tuple of 1 Fraction"
+    words = "amount must have 1 part in this accounting, not .* Write a tuple of Fractions, 1 in all"
     with pytest.raises(InvalidType, match=words):
         ledger.charge((Fraction(1), Fraction(0)), cost=PrivacyLoss(1.0), query="", unit=ledger.unit)
