@@ -351,7 +351,7 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
     costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
     words = f"the budget is exceeded: the call needs {costs}, and {left} of {limit} remains."
     if cost.delta and not limit.delta:
-        return f"{words} The ledger has no delta: create one with delta, or use Laplace with declared keys."
+        return f"{words} Create a ledger with delta, or use Laplace with declared keys."
     if not remaining.epsilon:
         return f"{words} Use what was released freely, or raise the limit: ledger.raise_limit(epsilon=..., reason=...)."
     if hint := accounting.hint(entry.amount, most.amount):

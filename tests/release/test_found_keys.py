@@ -236,7 +236,7 @@ def test_plans_name_a_delta_only_for_laplace_noise_in_several_groups():
 )
 def test_a_ledger_without_a_delta_names_a_way_out_that_helps(call):
     pure = dpf.Ledger(epsilon=5, unit="u")
-    with pytest.raises(BudgetExceeded, match="create one with delta, or use Laplace with declared keys"):
+    with pytest.raises(BudgetExceeded, match="Create a ledger with delta, or use Laplace with declared keys"):
         eval(call, {"people": visits(3).dp, "pure": pure, "FOUND": FOUND})
 
 
