@@ -88,11 +88,14 @@ def viewed(record: Facts) -> Facts:
         *(labels[name] for name in base["columns"] if name in labels and name not in base["measures"]),  # chosen keys
         *(name + end for name, (of, _) in measures.items() for end in COMPANIONS if of + end in base["columns"]),
         *(beside for of in dict.fromkeys(of for of, _ in measures.values()) for beside in _beside(base, of)),
+        *(name for name in base["columns"] if not base["measures"] and name not in foreign.labels_of(base)),
     ]
     if levels is not None:
         facts["levels"] = levels
     if "top" in base:
         facts["top"] = {**base["top"], "k": rows}
+    if "suggested" in base:
+        facts["suggested"] = {**base["suggested"], "rows": rows}
     steps = {name: base.get("rounded", {}).get("steps", {}).get(of) for name, (of, _) in measures.items()}
     steps |= {name: step for name, step in said.get("rounded", {}).items() if name in measures}
     if steps := {name: step for name, step in steps.items() if step is not None}:

@@ -390,3 +390,16 @@ def test_edges_do_not_depend_on_what_a_caller_has_set(whole):
         edges = _number_edges.__wrapped__(whole)
     assert edges == _number_edges(whole)
     assert 0.0 < min(edge for edge in edges if edge > 0) == math.nextafter(0.0, 1.0)
+
+
+def test_suggested_bounds_can_be_changed_again_and_written(tmp_path):
+    """A part of the candidates is a result as they are, with all their columns."""
+    frame = pl.DataFrame({"x": [float(row % 97) for row in range(6_000)]})
+    result = frame.dp.suggest_bounds("x", epsilon=5, ledger=dpf.Ledger(epsilon=5))
+    first = result.dp.head(3).dp.relabel(columns={"upper": "most"}).dp.filter({"lower": result["lower"][:2].to_list()})
+    assert first.columns == ["lower", "most", *COLUMNS[2:]]
+    assert first.rows() == result.head(2).rows()
+    first.dp.write_parquet(tmp_path / "bounds.parquet")
+    first.dp.write_html(tmp_path / "bounds.html")
+    read = dpf.read_parquet(tmp_path / "bounds.parquet")
+    assert read.dp.head(1).rows() == result.head(1).rows()
