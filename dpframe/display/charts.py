@@ -64,7 +64,7 @@ def band(cells: Sequence[dict[str, Any]], across: str, value: str, time: Mapping
 def pair_map(
     cells: Sequence[dict[str, Any]], across: str, up: str, value: str, words: Words | None, most: float
 ) -> Any:
-    """Draw a square per pair of names, in one color above 0 and another below.
+    """Draw a square per pair of names, in one color above 0 and another below; a cell that is ``noisy`` has none.
 
     Each of the `cells` has ``across``, ``up``, ``value`` and ``text``. Colors reach to `most`, pale enough for text.
     """
@@ -80,11 +80,14 @@ def pair_map(
     )
     end = most / theme.PALE_OF_TWO
     colors = altair.Scale(range="diverging", domain=[-end, 0.0, end], interpolate="rgb")
-    squares = base.mark_rect(style="tiles").encode(color=altair.Color("value:Q", scale=colors, legend=None))
+    color = altair.Color("value:Q", scale=colors, legend=None)
+    squares = [base.transform_filter("!datum.noisy").mark_rect(style="tiles").encode(color=color)]
+    if any("noisy" in cell for cell in cells):
+        squares.append(base.transform_filter("datum.noisy").mark_rect(style="empty-tiles"))
     side = WIDTH if words else NARROW
     height = min(side, 60 * len({cell["up"] for cell in cells}))
     said = base.mark_text(style="words-on-tiles").encode(text="text:N")
-    return titled(altair.layer(squares, said).properties(width=side, height=height), words)
+    return titled(altair.layer(*squares, said).properties(width=side, height=height), words)
 
 
 def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: str, error: str) -> list[dict[str, Any]]:
@@ -136,9 +139,10 @@ def beside(
     columns: int | None = None,
     colors: Literal["independent", "shared"] = "independent",
 ) -> Any:
-    """Draw charts next to each other under one title, each with its own axes."""
+    """Draw charts next to each other under one title, each with its own axes and its own places of grouped bars."""
     together = imported().concat(*panels, columns=columns or PANELS_BESIDE, spacing=28)
-    return titled(together.resolve_scale(**dict.fromkeys(("color", "fill", "stroke", "shape"), colors)), words)
+    scales = dict.fromkeys(("color", "fill", "stroke", "shape"), colors)
+    return titled(together.resolve_scale(**scales, xOffset="independent", yOffset="independent"), words)
 
 
 def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:

@@ -211,6 +211,21 @@ def test_dates_of_a_cube_stand_on_a_scale_of_time_by_themselves(frame, ledger):
     ]
 
 
+@pytest.mark.parametrize("totals", ["cube", "rollup"])
+def test_bars_of_each_panel_of_totals_are_grouped_by_its_own_names(altair, ledger, totals):
+    """All panels shared one scale of the places in a group, so that bars were slivers beside their names."""
+    keys = {"ward": ["A", "B"], "age": [20, 70], "day": ["x", "y", "z"]}
+    rows = pl.DataFrame({"ward": ["A", "B"], "age": [20, 70], "day": ["x", "y"]})
+    counts = rows.dp.group_by("ward", "age", "day", keys=keys).count(**{totals: True}, epsilon=1.0, ledger=ledger)
+    chart = seen(counts.dp.plot())
+    grouped = [panel for panel in chart["concat"] if "Offset" in str(panel)]
+    assert len(grouped) > 1
+    scales = chart["resolve"]["scale"]
+    assert {name: scales.get(name) for name in ("color", "xOffset", "yOffset")} == dict.fromkeys(
+        ("color", "xOffset", "yOffset"), "independent"
+    )
+
+
 def test_cells_of_a_map_are_equal_where_bins_differ_in_width(frame):
     """With unequal areas, a large cell would look like a large number."""
     ledger = dpf.Ledger(epsilon=1.0, unit="person")
