@@ -33,6 +33,7 @@ EXPECTED = " expected"  # suffix of a field of a row: the expected error of an a
 BAND = 2  # expected errors on each side of a value, which make its band
 ALL = "all"  # the label of a margin of a table
 STANDS_OUT = 2  # margins of error above 0
+NO_COLOR = "without color: the margin of error reaches 0"
 SUMMED = ("each bin", "sums of the first bins")  # the panels of bins for range queries
 
 Facts = Mapping[str, Any]
@@ -396,17 +397,28 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
         groups.setdefault(layout.cell(row, keys), []).append(row)
     each = list(groups.values())[: layout.MOST_PANELS]
     left_out = [_of_panels(len(groups))] if len(groups) > len(each) else []
-    words = chart_words.words([name], facts, [], asked, left_out)
+    error = measure_of(name, facts) + ERROR
+    told = [row[name] for mine in each for row in mine if _is_told(row[name], row[error])]
+    marks = [NO_COLOR] if len(told) < sum(map(len, each)) else []
+    words = chart_words.words([name], facts, [], asked, left_out, marks)
     whole = facts["measures"][measure_of(name, facts)]["verb"] == "correlation"
-    most = 1.0 if whole else max((abs(row[name]) for mine in each for row in mine), default=0.0) or 1.0
+    most = 1.0 if whole else max(map(abs, told), default=0.0) or 1.0
     made = []
     for mine in each:
-        half = charts.map_cells(mine, left, right, name, measure_of(name, facts) + ERROR)
+        half = [
+            cell if _is_told(row[name], row[error]) else cell | {"noisy": True}
+            for cell, row in zip(charts.map_cells(mine, left, right, name, error), mine, strict=True)
+        ]
         cells = half + [cell | {"across": cell["up"], "up": cell["across"]} for cell in half]
         made.append((charts.pair_map(cells, left, right, name, words if not keys else None, most), mine[0]))
     if not keys:
         return made[0][0]
     return charts.beside([charts.panel(chart, layout.cell(row, keys)) for chart, row in made], words)
+
+
+def _is_told(value: float, error: float | None) -> bool:
+    """Return whether a number of either sign is further from 0 than its margin of error, if it has one."""
+    return error is None or abs(value) > error
 
 
 def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:

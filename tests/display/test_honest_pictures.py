@@ -281,6 +281,26 @@ def test_a_correlation_is_a_full_matrix_with_an_empty_diagonal():
     assert sorted(cells) == [("age", "cost"), ("cost", "age")]
 
 
+def test_a_covariance_within_its_margin_of_error_has_no_color_and_stretches_none():
+    """The largest numbers were those with the most noise, and had the strongest color."""
+    rows = pl.DataFrame({"a": [0.0, 10.0] * 3000, "b": [0.0, 10.0] * 3000, "c": [0.0] * 6000})
+    bounds = {"a": (0, 10), "b": (0, 10), "c": (-3_000, 3_000)}
+    found = rows.dp.covariance(["a", "b", "c"], bounds=bounds, epsilon=5, checks=False, ledger=big())
+    chart = seen(found.dp.plot())
+    value, error = (found[name].to_list() for name in ("covariance", "covariance_error"))
+    told = [abs(of) > reach for of, reach in zip(value, error, strict=True)]
+    cells = chart["data"]["values"]
+    assert [cell.get("noisy") for cell in cells] == [None if clear else True for clear in told] * 2
+    tiles = {layer["mark"].get("style"): layer for layer in chart["layer"]}
+    if not all(told):
+        assert tiles["tiles"]["transform"] == [{"filter": "!datum.noisy"}]
+        assert tiles["empty-tiles"]["transform"] == [{"filter": "datum.noisy"}]
+        assert "Without color: the margin of error reaches 0." in chart["captions"]
+    ends = tiles["tiles"]["encoding"]["color"]["scale"]["domain"]
+    most = max((abs(of) for of, clear in zip(value, told, strict=True) if clear), default=1.0)
+    assert ends == [pytest.approx(-most / theme.PALE_OF_TWO), 0, pytest.approx(most / theme.PALE_OF_TWO)]
+
+
 @pytest.mark.parametrize(("names", "kept"), [(["yellow", "green"], True), (["yellow", "Ann"], False)])
 def test_names_of_colors_keep_their_colors(names, kept):
     """Yellow taxis were drawn in blue, and green ones in orange."""
