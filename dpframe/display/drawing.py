@@ -13,7 +13,7 @@ import numpy as np
 
 from dpframe.display import theme
 from dpframe.display.charts import WIDTH, imported, public_data
-from dpframe.display.layout import Dimension, broken
+from dpframe.display.layout import Dimension, are_alike, broken
 from dpframe.errors import no_markup
 
 HEIGHT = 300
@@ -511,10 +511,13 @@ def _continuous(altair: Any, dimension: Dimension, padding: int, at: str = "left
     said = {} if max(map(abs, edges), default=0) >= SMALLEST_SEPARATED else {"format": "~f"}
     if len(edges) > MOST_TICKS:
         return {"scale": scale, "axis": altair.Axis(grid=False, labelOverlap=True, **said)}
-    return {
-        "scale": scale,
-        "axis": altair.Axis(grid=False, values=list(edges), labelOverlap="parity", labelSeparation=4, **said),
-    }
+    axis = altair.Axis(grid=False, values=list(edges), labelOverlap=_overlap(edges), labelSeparation=4, **said)
+    return {"scale": scale, "axis": axis}
+
+
+def _overlap(ticks: Sequence[float]) -> str:
+    """Return how labels that overlap are dropped: every second one of even ticks, else each without room."""
+    return "parity" if are_alike([after - tick for tick, after in pairwise(ticks)]) else "greedy"
 
 
 def time_axis(altair: Any, dimension: Dimension, padding: int = 0, at: str = "left") -> Cell:

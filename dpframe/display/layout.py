@@ -46,12 +46,12 @@ class Dimension:
     @property
     def is_even(self) -> bool:
         """True if the cells are about equally wide, so that their counts are comparable."""
-        return _are_alike(self.widths)
+        return are_alike(self.widths)
 
     @property
     def is_steady(self) -> bool:
         """True if the distances between edges are about equal, so that a line may join the cells."""
-        return _are_alike([right - left for left, right in pairwise(self.edges)])
+        return are_alike([right - left for left, right in pairwise(self.edges)])
 
     def in_a_map(self) -> Dimension:
         """Return the side of a heat map; bins of uneven width become names, since readers take area for the number."""
@@ -102,7 +102,8 @@ def _by_clocks(axis: Axis, rows: Sequence[Row]) -> tuple[Axis, tuple[tuple[float
     return {**axis, FROM_UTC: timedelta(seconds=float(by[0]))}, tuple(turns)
 
 
-def _are_alike(widths: Sequence[float]) -> bool:
+def are_alike(widths: Sequence[float]) -> bool:
+    """Return whether widths are about equal."""
     return not widths or max(widths) <= EVEN * min(widths)
 
 

@@ -243,6 +243,17 @@ def test_cells_of_a_map_are_equal_where_bins_differ_in_width(frame):
     assert sides == [None, ["10 to 1000", "0 to 10"]]  # the lowest bin at the bottom
 
 
+@pytest.mark.parametrize(
+    ("bins", "dropped"), [([0, 50, 100, 200, 500, 1000, 5000], "greedy"), (range(0, 100_001, 10_000), "parity")]
+)
+def test_labels_of_edges_are_dropped_where_there_is_no_room(altair, ledger, bins, dropped):
+    """Without every second label until all fit, unequal bins had a label at both ends alone."""
+    counts = pl.DataFrame({"cost": [10.0, 300.0]}).dp.histogram("cost", bins=bins, epsilon=1.0, ledger=ledger)
+    axis = seen(counts.dp.plot())["layer"][0]["encoding"]["x"]["axis"]
+    assert axis["values"] == list(bins)
+    assert axis["labelOverlap"] == dropped
+
+
 def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, ledger):
     wards = frame.dp.group_by("ward", keys=["A", "B", None]).agg(
         n=dpf.count(),
