@@ -228,7 +228,7 @@ def _dumbbells(panel: Panel, names: Sequence[str]) -> Any:
     title = no_markup(panel.x.name) or None
     labels = altair.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=0, grid=False)
     up = altair.Y("cell:N", sort=rows, title=title, axis=labels if rows != [ALL] else None)
-    apart = altair.Axis(labelOverlap="greedy", labelSeparation=8)
+    apart = altair.Axis(labelOverlap="parity", labelSeparation=8)
     across = altair.X("value:Q", title=panel.value, scale=altair.Scale(zero=False, padding=12), axis=apart)
     line = altair.Chart(charts.public_data(joined)).mark_rule(style="joins", yOffset=-APART, y2Offset=APART)
     marks = [line.encode(x=across, x2="other:Q", y=up, y2="cell:N")]

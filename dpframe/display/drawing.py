@@ -138,7 +138,7 @@ def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
     value_axis = altair.X if lying else altair.Y
     base = _base(altair, panel)
     marks = []
-    labels = altair.Axis(labelOverlap="greedy", labelSeparation=8, **({"tickCount": 5} if width < WIDTH else {}))
+    labels = altair.Axis(labelOverlap="parity", labelSeparation=8, **({"tickCount": 5} if width < WIDTH else {}))
     released = value_axis("value:Q", title=title, scale=_value_scale(altair, panel), axis=labels)
     centre = _centre(altair, panel, along)
     ends = {other: value_axis("low:Q", title=title), f"{other}2": "high:Q"}
@@ -532,7 +532,7 @@ def time_axis(altair: Any, dimension: Dimension, padding: int = 0, at: str = "le
         ticks["values"] = ticks["values"][:1] if at == "left" else ticks["values"][1:]
     return {
         "scale": altair.Scale(type="utc", **whole),
-        "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=6, **ticks),
+        "axis": altair.Axis(grid=False, labelOverlap=_overlap(ticks.get("values", ())), labelSeparation=6, **ticks),
     }
 
 

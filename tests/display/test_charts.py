@@ -254,6 +254,18 @@ def test_labels_of_edges_are_dropped_where_there_is_no_room(altair, ledger, bins
     assert axis["labelOverlap"] == dropped
 
 
+@pytest.mark.parametrize("every", ["1w", "1mo"])
+def test_labels_of_even_ticks_are_dropped_evenly(altair, ledger, every):
+    """Single labels were left out: Jan 29, Feb 12, no label, Mar 11."""
+    rows = pl.DataFrame({"day": [date(2026, 1, 5)], "x": [1.0]})
+    first = {"1w": "2026-01-05", "1mo": "2026-01-01"}[every]
+    steps = rows.dp.group_by("day", keys=dpf.dates(first, "2026-06-30", every=every)).count(epsilon=1, ledger=ledger)
+    assert seen(steps.dp.plot())["layer"][0]["encoding"]["x"]["axis"]["labelOverlap"] == "parity"
+    mean = rows.dp.mean("x", bounds=(0, 2_500_000), epsilon=1, ledger=ledger)
+    axes = [layer["encoding"]["x"].get("axis") for layer in seen(mean.dp.plot())["layer"] if "x" in layer["encoding"]]
+    assert {axis["labelOverlap"] for axis in axes if axis} == {"parity"}
+
+
 def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, ledger):
     wards = frame.dp.group_by("ward", keys=["A", "B", None]).agg(
         n=dpf.count(),
