@@ -25,7 +25,7 @@ ROW, DENSE_ROW, MANY = 22, 15, 30  # pixels of a horizontal bar, and of one amon
 GROUPED_ROW = 13
 TILE_ROW = 26
 LINE = 13  # the height of each further line of a label
-LETTER = 6.3  # the width of a letter in pixels
+LETTER, BOLD_LETTER = 6.3, 7  # the width of a letter in pixels
 POINT_PADDING = 10
 MOST_TICKS, MOST_HOURS = 21, 12  # labels of hours are wider than those of days
 FEWEST_MIDNIGHTS = 4  # with at least so many midnights, only these have ticks
@@ -114,10 +114,7 @@ def chart_of(panel: Panel) -> Any:
     """Return the chart of a panel, or of small multiples that share their scales."""
     altair = imported()
     facets = list(dict.fromkeys(cell["facet"] for cell in panel.cells)) if panel.facet else []
-    beside = 2 if len(facets) == 4 else min(PANELS_BESIDE, len(facets)) or 1
-    width = panel.width
-    if facets:
-        width = PANEL_WIDTHS[beside] if width == WIDTH else max(NARROWEST, width // beside)
+    beside, width = in_a_row(len(facets), panel.width) if facets else (1, panel.width)
     draw = {"line": _lines, "heatmap": _map}.get(panel.kind, _bars)
     chart = draw(altair, panel, width, PANEL_HEIGHT if len(facets) > 1 else HEIGHT)
     if not facets:
@@ -128,6 +125,12 @@ def chart_of(panel: Panel) -> Any:
     if len(facets) % beside:  # otherwise the last row has axes without panels
         small = small.resolve_axis(x="independent")
     return small
+
+
+def in_a_row(panels: int, width: int) -> tuple[int, int]:
+    """Return how many of the small multiples in a chart of this width stand in a row, and the width of each."""
+    beside = 2 if panels == 4 else min(PANELS_BESIDE, panels)
+    return beside, PANEL_WIDTHS[beside] if width == WIDTH else max(NARROWEST, width // beside)
 
 
 def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:

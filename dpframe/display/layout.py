@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -17,7 +18,7 @@ from dpframe.queries.query import NOISY
 
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # the kind of scale for each kind of bins
 EVEN = 1.5  # the largest ratio of two widths that still count as even: calendar months and years are even
-LINE_LENGTH, MOST_LINES = 46, 3  # characters in a line of a label, and lines in a label
+LINE_LENGTH, MOST_LENGTH = 46, 138  # characters in a line of a label, and in all of its lines
 FROM_UTC = "from_utc"  # the key of an axis of instants for its UTC offset, the same for all of them
 
 Row = Mapping[str, Any]
@@ -153,25 +154,25 @@ def cell(row: Row, axes: Sequence[Axis], missing: str = "missing") -> str:
     return ", ".join(label(row, axis, column) for axis in axes for column in axis["columns"]) or "all rows"
 
 
-def broken(text: str) -> str:
-    """Return a name with line breaks where it is long; a chart splits it there."""
-    if len(text) <= LINE_LENGTH and text == " ".join(text.split()):
+def broken(text: str, length: int = LINE_LENGTH) -> str:
+    """Return a name with line breaks where it is longer than a line of this length; a chart splits it there."""
+    if len(text) <= length and text == " ".join(text.split()):
         return text
-    lines = wrap(text, LINE_LENGTH) or [text]
-    return "\n".join(lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], lines[MOST_LINES - 1] + "…"])
+    lines, most = wrap(text, length) or [text], math.ceil(MOST_LENGTH / length)
+    return "\n".join(lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1] + "…"])
 
 
-def told_apart(names: Mapping[Any, str]) -> dict[Any, str]:
-    """Return the names, with a number before each that a chart would show like an earlier one."""
+def told_apart(names: Mapping[Any, str], length: int = LINE_LENGTH) -> dict[Any, str]:
+    """Return the names, with a number before each that a chart with lines of this length would show like another."""
     seen, alike, made = set[str](), dict[str, int](), dict[Any, str]()
     for value, text in names.items():
-        name, shown = text, broken(text)
+        name, shown = text, broken(text, length)
         number = alike.get(shown, 1)
-        while broken(name) in seen:
+        while broken(name, length) in seen:
             number += 1
             name = f"({number}) {text}"
         alike[shown] = number
-        seen.add(broken(name))
+        seen.add(broken(name, length))
         made[value] = name
     return made
 

@@ -172,8 +172,10 @@ def _panel(
         for number, name in enumerate(names)
     ]
     if laid.facets:
-        titles = layout.told_apart({cell["facet"]: ", ".join(cell["facet"]) for cell in cells})
-        cells = [cell | {"facet": layout.broken(titles[cell["facet"]])} for cell in cells]
+        headings = {cell["facet"]: ", ".join(cell["facet"]) for cell in cells}
+        _, each = drawing.in_a_row(min(len(headings), layout.MOST_PANELS), width)
+        titles = layout.told_apart(headings, length := each // drawing.BOLD_LETTER)
+        cells = [cell | {"facet": layout.broken(titles[cell["facet"]], length)} for cell in cells]
     cells, panels_left_out = _first_panels(cells)
     facet = ", ".join(dimension.name for dimension in laid.facets)
     described = chart_words.axis_title(names, facts)

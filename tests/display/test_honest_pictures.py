@@ -623,6 +623,22 @@ def test_long_names_have_room_for_their_lines():
     assert panel["height"] >= len(keys) * 3 * 13
 
 
+@pytest.mark.parametrize(
+    ("measures", "line"), [({"n": dpf.count()}, 32), ({"n": dpf.count(), "s": dpf.sum("age", bounds=(0, 3))}, 17)]
+)
+def test_headings_of_panels_fit_the_width_of_a_panel(measures, line):
+    """Their lines were as long as in a wide chart, so that words in the middle were cut."""
+    wards = ["Internal medicine and rheumatology, main building", "Surgery", "Pediatrics (second floor, east wing)"]
+    rows = pl.DataFrame({"ward": wards, "age": [1, 2, 3]})
+    keys = {"ward": wards, "age": [1, 2, 3]}
+    counts = rows.dp.group_by("ward", "age", keys=keys).agg(**measures, epsilon=1, ledger=big())
+    chart = seen(counts.dp.plot(facet="ward"))
+    for panel in chart.get("concat", [chart]):
+        headings = panel["facet"]["sort"]
+        assert [heading.replace("\n", " ") for heading in headings] == wards
+        assert max(len(part) for heading in headings for part in heading.split("\n")) <= line
+
+
 @pytest.mark.parametrize("notes", [True, False])
 def test_who_does_not_see_a_chart_hears_what_is_not_drawn(notes):
     counts = pl.DataFrame({"k": [1]}).dp.group_by("k", keys=range(500)).count(epsilon=1.0, ledger=big())
