@@ -46,16 +46,18 @@ class Words:
             object.__setattr__(self, name, tuple(map(no_markup, getattr(self, name))))
 
 
-def band(cells: Sequence[dict[str, Any]], across: str, value: str, time: Mapping[str, Any] | None = None) -> Any:
+def band(
+    cells: Sequence[dict[str, Any]], across: str, value: str, placed: Mapping[str, Any], *, over_time: bool
+) -> Any:
     """Draw a line through values at the right edges of bins, with an area for their intervals.
 
-    Each of the `cells` has ``right``, ``value``, ``low``, ``high``, ``says`` and ``x_says``. `time` is a time axis.
+    Each of the `cells` has ``right``, ``value``, ``low``, ``high``, ``says`` and ``x_says``. `placed` is the scale and
+    the axis of the edges.
     """
     altair, value, across = imported(), no_markup(value), no_markup(across)
     tooltip = [altair.Tooltip("x_says:N", title=across), altair.Tooltip("says:N", title=value)]
     data = altair.Chart(public_data(list(cells))).encode(tooltip=tooltip)
-    placed = time or {"scale": altair.Scale(zero=False, nice=False), "axis": altair.Axis(grid=False)}
-    x = altair.X(f"right:{'T' if time else 'Q'}", title=across, **placed)
+    x = altair.X(f"right:{'T' if over_time else 'Q'}", title=across, **placed)
     area = data.mark_area(style="interval-areas").encode(x=x, y=altair.Y("low:Q", title=value), y2="high:Q")
     line = data.mark_line(style="lines").encode(x=x, y=altair.Y("value:Q", title=value))
     return altair.layer(area, line).properties(width=NARROW, height=HEIGHT)

@@ -458,7 +458,7 @@ def _spread(altair: Any, panel: Panel, along: str) -> Cell:
     if panel.x is None or panel.x.kind == "name":
         return _centre(altair, panel, along)
     channel = altair.X if along == "x" else altair.Y
-    left = channel(f"left:{_type(panel.x)}", title=no_markup(panel.x.name), **_continuous(altair, panel.x, 0))
+    left = channel(f"left:{_type(panel.x)}", title=no_markup(panel.x.name), **continuous_axis(altair, panel.x, 0))
     return {along: left, f"{along}2": "right"}
 
 
@@ -478,7 +478,7 @@ def _centre(altair: Any, panel: Panel, along: str) -> Cell:
         return place
     padding = POINT_PADDING if panel.kind != "bar" else 0
     at = "right" if panel.running else "left" if x.is_dates and panel.kind != "bar" else "middle"
-    return {along: channel(f"{at}:{_type(x)}", title=no_markup(x.name), **_continuous(altair, x, padding, at))}
+    return {along: channel(f"{at}:{_type(x)}", title=no_markup(x.name), **continuous_axis(altair, x, padding, at))}
 
 
 def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: bool) -> Cell:
@@ -499,14 +499,14 @@ def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: 
         order = names[::-1] if dimension.banded and along == "y" else names if ordered else None  # bins go upward
         return {along: channel("cell:N" if along == "x" else "up:N", sort=order, title=title, axis=axis)}
     first, last = ("left", "right") if along == "x" else ("bottom", "top")
-    placed = _continuous(altair, dimension, 0)
+    placed = continuous_axis(altair, dimension, 0)
     return {along: channel(f"{first}:{_type(dimension)}", title=title, **placed), f"{along}2": last}
 
 
-def _continuous(altair: Any, dimension: Dimension, padding: int, at: str = "left") -> Cell:
+def continuous_axis(altair: Any, dimension: Dimension, padding: int, at: str = "left") -> Cell:
     """Return the scale and the axis of numbers or of time, with ticks at the edges if there are few enough."""
     if dimension.kind == "time":
-        return time_axis(altair, dimension, padding, at)
+        return _time_axis(altair, dimension, padding, at)
     room = {"padding": padding} if padding else {}
     edges = dimension.edges
     ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else the scale starts inside the first bin
@@ -523,7 +523,7 @@ def _overlap(ticks: Sequence[float]) -> str:
     return "parity" if are_alike([after - tick for tick, after in pairwise(ticks)]) else "greedy"
 
 
-def time_axis(altair: Any, dimension: Dimension, padding: int = 0, at: str = "left") -> Cell:
+def _time_axis(altair: Any, dimension: Dimension, padding: int = 0, at: str = "left") -> Cell:
     """Return the scale and the axis of time; with padding, the values of dates stand at the ``left`` or ``right`` edge.
 
     The scale of a single such value has no width. So it gets one tick, since two would be drawn over each other.

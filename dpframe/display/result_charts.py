@@ -455,9 +455,9 @@ def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
         }
         for row, value, centre in zip(rows, released, unbiased, strict=True)
     ]
-    ends = replace(along, edges=along.edges[1:])
-    time = drawing.time_axis(charts.imported(), ends) if ends.kind == "time" else None
-    running = charts.band(cells, axis["columns"][0], f"{name}, all bins up to here", time)
+    placed = drawing.continuous_axis(charts.imported(), along, drawing.POINT_PADDING)  # from the first edge
+    value, over_time = f"{panel.value}, all bins up to here", along.kind == "time"
+    running = charts.band(cells, axis["columns"][0], value, placed, over_time=over_time)
     both = [charts.panel(chart, title) for chart, title in zip((drawing.chart_of(panel), running), SUMMED, strict=True)]
     return charts.beside(both, chart_words.words([name], facts, [replace(panel)], asked, []))
 

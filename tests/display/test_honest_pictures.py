@@ -442,6 +442,19 @@ def test_sums_of_the_first_bins_are_those_of_the_released_order_after_a_sort(des
     assert after["concat"] == chart["concat"]
 
 
+def test_sums_of_the_first_bins_stand_on_the_scale_of_the_bins_and_say_the_same():
+    """One panel was of the number of rows from 0, and the other of "count" from the end of the first bin."""
+    rows = pl.DataFrame({"age": [30.0] * 900 + [70.0] * 30 + [10.0] * 300})
+    made = rows.dp.histogram("age", bins=[0, 20, 40, 60, 80], ranges=True, epsilon=1, ledger=big())
+    bins, sums = (panel["layer"] for panel in seen(made.dp.plot())["concat"])
+    assert bins[0]["encoding"]["y"]["title"] == "number of rows"
+    assert {layer["encoding"]["y"]["title"] for layer in sums} == {"number of rows, all bins up to here"}
+    for layer in sums:
+        x = layer["encoding"]["x"]
+        assert x["scale"]["domain"] == [0, 80]
+        assert x["axis"]["values"] == bins[0]["encoding"]["x"]["axis"]["values"] == [0, 20, 40, 60, 80]
+
+
 def test_a_map_states_the_margins_of_error_that_were_released():
     """An interval that is cut at 0 is one-sided, so half of its width is not the margin of error."""
     sides = list("abcd")
