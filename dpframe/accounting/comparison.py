@@ -23,7 +23,7 @@ import numpy as np
 from dpframe.accounting.by_curves import conversion
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.display import charts, pages
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, how_many, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, how_many, sentence, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import SMALLEST_NORMAL, down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
@@ -102,7 +102,7 @@ class Comparison:
     def plot(self) -> Any:
         """Plot the epsilon of each accounting (an Altair chart; needs ``dpframe[plot]``)."""
         points = [(row.accounting, row.epsilon) for row in self.rows if row.epsilon is not None]
-        words = charts.Words("What each accounting says of the same releases", (self._at,), self.workload)
+        words = charts.Words("What each accounting says of the same releases", (sentence(self._at),), self.workload)
         return charts.named_points(points, "epsilon (logarithmic)", pages.number, words)
 
     @property

@@ -21,7 +21,7 @@ NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
 WIDTH, HEIGHT, NARROW = 520, 300, 300
 ROW = 22  # the height in pixels of a row of points
 LONGEST_TITLE = 80
-BEYOND = "an arrow at the edge: an error of 0, which a logarithmic scale does not reach"
+BEYOND = "An arrow at the edge: an error of 0, which a logarithmic scale does not reach."
 PANELS_BESIDE = 3
 OUR_THEMES = ("default", "dark")  # themes of Altair under which charts have the look of dpframe
 LOGARITHMIC_LABELS = "datum.value >= 1e6 ? format(datum.value, '~s') : format(datum.value, ',~g')"

@@ -485,7 +485,7 @@ def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> An
     unplaced = rounding.is_unplaced(facts["measures"][name], name, rows[0])
     of = "an unbiased cell" if unplaced else "a cell"
     said = f"{margin_words(facts)} of {of}: ±{least}" + (f" to ±{most}, by table" if least != most else "")
-    cut = (f"the first {len(shown)} of {len(tables)} tables",) if len(tables) > len(shown) else ()
+    cut = (f"The first {len(shown)} of {len(tables)} tables.",) if len(tables) > len(shown) else ()
     if unplaced:
         shown = [(columns, [{**row, name + ERROR: None} for row in table]) for columns, table in shown]
     cells = [_interval(row, name) for _, table in shown for row in table]

@@ -498,8 +498,14 @@ def writable(text: str) -> str:
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital first letter, unless it begins with an expression such as `a.count*2`."""
-    return text if "." in text.partition(" ")[0][:-1] else text[:1].upper() + text[1:]
+    """Return the text with a capital first letter, unless it begins with code such as `a.count*2` or `max_rows`."""
+    first = text.partition(" ")[0]
+    return text if "." in first[:-1] or "_" in first else text[:1].upper() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """Return the text with a capital first letter and a full stop."""
+    return f"{capital(text)}."
 
 
 def how_many(count: int, noun: str, several: str = "") -> str:

@@ -36,7 +36,7 @@ Integers = NDArray[np.int64]
 
 USUAL = Fraction(1, 20)  # the share of the cost of a call that checks take by default
 TYPICAL = 1_000  # the assumed number of units if the call gives no size
-NONE = "none: such a call cannot measure what is clipped, left out or counts for less"  # a line of the plan
+NONE = "none, since such a call cannot measure what is clipped, left out or counts for less"  # a line of the plan
 WIDEST = 0.5  # the largest width of the interval of a share; if wider, checks are measured only if asked for
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.display.statements import dearer_words
-from dpframe.errors import how_many, with_article
+from dpframe.errors import how_many, sentence, with_article
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
@@ -27,6 +27,7 @@ from dpframe.queries.statistics.statistic import Choosing, InWords, Noting, Plan
 from dpframe.queries.total import Total, over
 
 MOST_LINES = 20  # of the table in the text of a plan
+UNREAD = "Nothing is read or spent yet."
 OF_POPULATION = "its units are taken as a sample: .dp.errors(covers='population') includes sampling chance"
 TYPICAL_SIZES = (100, 1_000, 10_000)  # group sizes for which a mean's error is shown
 
@@ -281,14 +282,8 @@ class Plan(Costing):
                 points.append((self.named(name), self.error_of(statistic, 0)))
             for size in self._sizes if statistic.sized else ():
                 points.append((f"{name} of {how_many(size, 'value')}", self.error_of(statistic, size)))
-        price, *notes = self._plot_notes()
-        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", tuple(notes), price))
-
-    def _plot_notes(self) -> tuple[str, ...]:
-        return (
-            f"{self.cost} ({self.accounting.name} accounting), protects {self.protects}",
-            "nothing is read or spent yet",
-        )
+        price = f"{self.cost} ({self.accounting.name} accounting), protects {self.protects}"
+        return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", (UNREAD,), price))
 
     def _rows(self) -> list[tuple[str, Planned]]:
         return [
@@ -529,8 +524,10 @@ class PlanTable:
         points = [
             (plan.cost.epsilon, plan.named(name), error) for plan in self.plans for name, error in plan.error.items()
         ]
-        who, *notes = (f"{key} {value}".replace("+-", "±") for key, value in self._facts())
-        return charts.errors_by_price(points, charts.Words(f"Plans: {self.first.query}", tuple(notes), who))
+        said = [f"checks: {value}" if key == "checks" else value for key, value in self._notes()]
+        notes = (UNREAD, *(sentence(words.replace("+-", "±")) for words in said))
+        who = f"protects {self.first.protects}"
+        return charts.errors_by_price(points, charts.Words(f"Plans: {self.first.query}", notes, who))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         words, sign = ("most below the largest, 95%", "") if not _numbered(self.first) else ("error of {}", "+-")
@@ -542,10 +539,13 @@ class PlanTable:
         return header, rows
 
     def _facts(self) -> list[tuple[str, str]]:
+        return [("protects", self.first.protects), ("reads", "nothing, spends nothing"), *self._notes()]
+
+    def _notes(self) -> list[tuple[str, str]]:
+        """Return the facts that are notes for the reader, or on checks."""
         first = self.first
-        facts = [("protects", first.protects), ("reads", "nothing, spends nothing")]
         shared = [note for note in first.notes if all(note in plan.notes for plan in self.plans)]
-        facts += [
+        facts = [
             ("note", f"at epsilon {pages.number(plan.cost.epsilon)} {note}")
             for plan in self.plans
             for note in plan.notes

@@ -17,6 +17,7 @@ from dpframe.errors import (
     checked_name,
     harmless,
     how_many,
+    sentence,
     shown,
 )
 from dpframe.errors.tracebacks import constructed, trimmed
@@ -279,10 +280,7 @@ class Stream:
             for place, name in enumerate(groups)
         ]
         cut = [f"the first {len(groups)} of {plan.groups:,} groups"] if plan.groups > len(groups) else []
-        notes = (
-            *plan.notes,
-            *cut,
-        )
+        notes = tuple(map(sentence, (*plan.notes, *cut)))
         price = f"{plan.cost}, once for all periods; protects {plan.unit.who}; shaded: 95% margin of error (noise)"
         return stream_plan.of_stream(rows, plan.time, Words(self.name, notes, price))
 

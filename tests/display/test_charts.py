@@ -366,7 +366,7 @@ def test_a_plan_shows_its_errors(frame, ledger):
         "n", "age of 100 values", "age of 1,000 values", "age of 10,000 values",
     ]  # fmt: skip
     assert values[0]["value"] == plan.error["n"]
-    assert chart["captions"] == "nothing is read or spent yet"
+    assert chart["captions"] == "Nothing is read or spent yet."
 
 
 def test_a_table_of_plans_is_a_line_for_each_column(frame, ledger):
@@ -377,6 +377,24 @@ def test_a_table_of_plans_is_a_line_for_each_column(frame, ledger):
     assert marks(chart) == ["line"]
     assert chart["encoding"]["x"]["axis"]["values"] == [0.1, 1.0]
     assert chart["encoding"]["color"]["sort"] == ["n", "total"]
+    assert chart["title"]["subtitle"] == f"protects {table.first.protects}"
+
+
+def test_captions_of_a_table_of_plans_are_sentences(altair, ledger):
+    """They were keys and values of its text: "checks 5% of the cost", "note a mean's error is shown"."""
+    people = pl.DataFrame({"person": [1], "ward": ["A"], "age": [30.0]})
+    asked = people.dp.preview.group_by("ward", keys=["A", "B", "C"])
+    words = {"unit": "person", "max_groups": 2, "epsilon": [0.5, 1.0], "checks": True}
+    table = asked.mean("age", bounds=(0, 100), **words, ledger=dpf.Ledger(epsilon=9, unit="person"))
+    captions = seen(table.plot())["captions"]
+    assert captions.startswith("Nothing is read or spent yet. ")
+    assert "Checks: 5% of the cost measures what the bounds leave out" in captions
+    assert "max_rows is 1, since only max_groups was given." in captions  # names keep their case
+    assert captions.endswith("A mean's error is shown for a group of 1,000 values.")
+    assert " note " not in captions
+    assert "+-" not in captions
+    options = people.dp.preview.top_k("age", k=1, categories=[1, 2], epsilon=[0.5, 1.0], ledger=ledger)
+    assert "Checks: none, since such a call cannot measure" in seen(options.plot())["captions"]
 
 
 def test_errors_of_zero_are_shown_at_the_edge_of_logarithmic_charts(frame, ledger):

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from seen import seen
 
 import dpframe as dpf
 from dpframe import noise
@@ -289,6 +290,10 @@ def test_charts(tmp_path):
     for chart in (stream.plot(), stream.preview().plot()):
         assert isinstance(chart, altair.TopLevelMixin)
         json.dumps(chart.to_dict())
+    captions = seen(stream.plot())["captions"]
+    assert captions.startswith("Rows with a value of day before ")
+    assert "are in no group. A row that appears only" in captions
+    assert captions.endswith(".")
 
 
 REFUSED = {
