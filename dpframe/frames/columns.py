@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, named, shown, shown_names
 from dpframe.frames import build, prints
 from dpframe.frames.kinds import (
     check_threads,
@@ -228,6 +228,8 @@ def mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
             given = frame.select(given.alias("mask")).get_column("mask")
         except pl.exceptions.DuplicateError:
             raise InvalidType(f"{rule}, and this expression gives several columns. Join them by & or |.") from None
+        except pl.exceptions.ColumnNotFoundError:
+            raise InvalidArgument(_no_column(frame, given)) from None
     if isinstance(given, pl.Series):
         values = given.fill_null(False).to_numpy() if given.dtype == pl.Boolean else None
     elif hasattr(given, "index") and hasattr(given, "fillna"):  # a pandas Series
@@ -242,6 +244,16 @@ def mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
     if values.size != len(frame):
         raise InvalidArgument(f"{rule}: {len(frame)} of them, not {values.size}. Make it of this result.")
     return np.asarray(values, dtype=bool)
+
+
+def _no_column(frame: pl.DataFrame, given: pl.Expr) -> str:
+    """Return the message for an expression of columns that do not exist; a selector does not tell their names."""
+    unknown = [name for name in given.meta.root_names() if name not in frame.columns]
+    instead = f", not {shown(unknown[0])}" if unknown else ""
+    return (
+        f"mask_or_mapping must read columns of the result{instead}. Its columns are {shown_names(frame.columns)}: "
+        "name one of them."
+    )
 
 
 def _truths(given: Any) -> NDArray[np.bool_] | None:

@@ -412,6 +412,17 @@ def test_a_mask_of_each_kind(released):
     ):
         with pytest.raises((dpf.InvalidArgument, dpf.InvalidType), match=words):
             frame.dp.filter(wrong)
+    if isinstance(frame, pl.DataFrame):
+        some = r"Its columns are \['sex', 'ward', 'count', 'count_noisy', 'count_error'\]: name one of them"
+        for expression, name in (
+            (pl.col("zz") == "A", ", not 'zz'"),
+            (pl.col("count") > pl.col("zz"), ", not 'zz'"),
+            (pl.selectors.by_name("zz") == "A", ""),
+        ):
+            with pytest.raises(dpf.InvalidArgument, match=f"must read columns of the result{name}. {some}"):
+                frame.dp.filter(expression)
+        with pytest.raises(pl.exceptions.PolarsError):  # other errors of an expression stay its own
+            frame.dp.filter(pl.col("ward").str.to_date("%Y") > pl.col("count"))
     bins = released[0]["histogram"]
     assert bins.dp.filter({"age_left": [0, 30.0]})["age_right"].to_list() == [30, 60]
     with pytest.raises(dpf.InvalidArgument, match="Name 'age_left' or 'age_right'"):
