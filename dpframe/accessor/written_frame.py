@@ -187,8 +187,8 @@ class WrittenFrame(ChangedFrame):
 
         Raises
         ------
-        InvalidArgument
-            If the frame lost columns or rows that were released, or holds other numbers.
+        InvalidArgument, InvalidType
+            If the frame lost columns or rows that were released, or holds other numbers, or `unit` is not text.
 
         Examples
         --------

@@ -389,6 +389,7 @@ LONGEST_NAME = 200  # maximum characters of a label, or of the name of a snapsho
 
 def checked_name(argument: str, value: str, longest: int = LONGEST_NAME) -> str:
     """Return a name that people give; refuse one that a record could not hold."""
+    checked_text(argument, value)
     if (fault := fault_of_name(value, longest)) is not None:
         raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. Write plain words.")
     return value

@@ -28,6 +28,8 @@ def test_a_statement_says_what_how_protected_and_how_accurate():
     assert "no outcome is more than 1.65 times as likely as if one id were not in the data (" in words
     assert "epsilon 0.5). All rows of one id are protected together." in words
     assert "to mask any one patient." in count.dp.statement(unit="patient")
+    with pytest.raises(dpf.InvalidType, match="unit must be text, not 3"):
+        count.dp.statement(unit=3)
     assert f"The margin of error (95%) of count is {count['count_error'][0]:.4g}" in words
     assert "rows without an id are left out." in words
 
