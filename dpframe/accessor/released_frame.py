@@ -243,7 +243,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
                 errors = {label: [names[number]] * len(next(iter(errors.values()))), **errors}
             for name, values in errors.items():
                 columns.setdefault(name, []).extend(values)
-        return public(build.frame_of(columns, library_of(self._frame)))
+        labels = foreign.labels_of(provenance.counted(said)) if cells else ("column", "by")  # the same in all parts
+        numbers = [name for name in columns if name not in {label, *labels}]
+        return public(build.with_floats(build.frame_of(columns, library_of(self._frame)), numbers))
 
     @trimmed
     def checks(self) -> Any:

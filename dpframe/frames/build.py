@@ -52,6 +52,13 @@ def frame_of(columns: Mapping[str, Any], library: str) -> Any:
     return pl.DataFrame({name: _series(name, values) for name, values in columns.items()})
 
 
+def with_floats(frame: Any, names: Sequence[str]) -> Any:
+    """Return the frame with 64-bit floats in these columns, also in those of missing values alone."""
+    if is_pandas(frame):
+        return frame.astype(dict.fromkeys(names, "float64"))
+    return frame.cast(dict.fromkeys(names, pl.Float64))
+
+
 def column_of(name: str, values: Any, library: str) -> Any:
     """Build one column of such a frame, so that it can be reused."""
     if library == "pandas":

@@ -58,6 +58,19 @@ def test_errors_of_numbers_and_of_plain_values(engine):
     assert rows(one.dp.errors())[0]["by"] == ""
 
 
+def test_columns_without_a_number_have_the_dtype_of_the_others(engine):
+    with dpf.Ledger(epsilon=9):
+        groups = frame_of(engine).dp.group_by("ward", keys=["A", "B", "C"])
+        mean, count = groups.mean("age", bounds=(0, 100), epsilon=1), groups.count(epsilon=1, denoise=None)
+        found = [mean, count, dpf.concat([count, count])]
+    for errors in (one.dp.errors(cells=cells) for one in found for cells in (False, True)):
+        dtypes = {str(errors[name].dtype) for name in errors.columns if "interval" in name or "rmse" in name}
+        assert len(dtypes) == 1
+        assert dtypes <= {"Float64", "float64"}
+        missing = errors[next(name for name in errors.columns if name.endswith("denoised_rmse"))].to_list()
+        assert all(value is None or value != value for value in missing)
+
+
 def test_errors_of_each_level(engine):
     with dpf.Ledger(epsilon=9):
         found = (
