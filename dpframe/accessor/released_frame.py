@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +18,6 @@ from dpframe.display.layout import Asked
 from dpframe.display.subjects import protected
 from dpframe.errors import (
     AlreadyReleased,
-    BoundsWarning,
     InvalidArgument,
     checked_text,
     closest,
@@ -27,7 +25,7 @@ from dpframe.errors import (
     no_attribute,
     shown,
 )
-from dpframe.errors.tracebacks import depth_outside, trimmed
+from dpframe.errors.tracebacks import depth_outside, trimmed, warn_of_bounds
 from dpframe.files import write_page
 from dpframe.frames import build, foreign, register
 from dpframe.frames.build import public
@@ -344,7 +342,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         words = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "most_rows": most_rows}
         rows, problem = suggested(self._frame, self._facts, **words)
         if problem is not None:
-            warnings.warn(problem, BoundsWarning, stacklevel=depth_outside())
+            warn_of_bounds(problem, depth=depth_outside())
         return public(build.of_rows(rows, library_of(self._frame)))
 
     @trimmed

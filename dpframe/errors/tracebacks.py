@@ -12,9 +12,11 @@ nobody looks for it among the arguments.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -23,7 +25,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, WrongDtype
+from dpframe.errors import BoundsWarning, DpframeError, InvalidArgument, InvalidType, MissingArgument, WrongDtype
+
+log = logging.getLogger("dpframe")
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -63,6 +67,17 @@ def depth_outside() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
         frame, depth = frame.f_back, depth + 1
     return depth
+
+
+def warn_of_bounds(words: str, *, depth: int) -> None:
+    """Warn of bounds; if a filter turns the warning into an error, log the words instead, so that the answer returns.
+
+    `depth` is that of the line that the warning names, seen from the caller.
+    """
+    try:
+        warnings.warn(words, BoundsWarning, stacklevel=depth + 1)
+    except BoundsWarning:
+        log.info("%s", words)
 
 
 def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:

@@ -10,7 +10,6 @@ and returns the same answer. Denoising reads noisy numbers only. Subtotals are f
 from __future__ import annotations
 
 import json
-import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -30,8 +29,8 @@ from dpframe.engines.found_keys import forms, keyed, label_columns, read
 from dpframe.engines.schema import columns_of, emptied
 from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.totals import totals
-from dpframe.errors import BoundsWarning, InvalidArgument, InvalidType, LedgerError, ReleaseFailed, shown
-from dpframe.errors.tracebacks import STOPS, depth_outside, withheld
+from dpframe.errors import InvalidArgument, InvalidType, LedgerError, ReleaseFailed, shown
+from dpframe.errors.tracebacks import STOPS, depth_outside, warn_of_bounds, withheld
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import now, promised
@@ -108,8 +107,6 @@ def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
 Totals = dict[Total, NDArray[np.int64]]
 Receipt = Mapping[str, Any] | None
 
-log = logging.getLogger("dpframe")
-
 MOST_TOLD = 2**16  # the most noisy totals of one statistic that a record holds
 
 
@@ -156,17 +153,12 @@ def _not_a_table(
 def warn_of_checks(frame: Any, *, depth: int) -> None:
     """Warn if bounds surely clipped or left out much, or if no bounds can be suggested; nothing is refused.
 
-    If a filter turns the warning into an error, it is logged instead. `depth` is the number of functions from here up
-    to the line of the caller, which the warning names.
+    `depth` is the number of functions from here up to the line of the caller, which the warning names.
     """
     record = build.attached(frame) or {}
     words = check_warning(record) if "checks" in record else record.get("found", {}).get("problem")
-    if words is None:
-        return
-    try:
-        warnings.warn(words, BoundsWarning, stacklevel=depth + 1)
-    except BoundsWarning:
-        log.info("%s", words)
+    if words is not None:
+        warn_of_bounds(words, depth=depth + 1)
 
 
 def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:

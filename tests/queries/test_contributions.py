@@ -519,13 +519,18 @@ def test_units_that_fit_exactly_are_not_cut():
     assert cut(alike(10, rows=1, groups=3), "group", 3**0.5, 2)[0] == 0.0
 
 
-def test_nothing_is_recommended_where_noise_rules():
+def test_nothing_is_recommended_where_noise_rules(caplog):
     frame = uneven(60)
     with pytest.warns(dpf.BoundsWarning, match="too noisy to tell.*ask for contributions again:.*would do") as caught:
         found = grid_of(frame, epsilon=0.02).dp.suggest(epsilon=1)
     assert caught[0].filename == __file__
     assert "% of units (" in str(caught[0].message)
     assert found["units_cut_high"][0] > 0.5
+    with warnings.catch_warnings(), caplog.at_level("INFO", logger="dpframe"):
+        warnings.simplefilter("error", dpf.BoundsWarning)  # a filter that refuses it takes no answer away
+        grid = grid_of(frame, epsilon=0.02)
+        assert grid.dp.suggest(epsilon=1).columns == found.columns
+    assert "too noisy to tell" in caplog.text
     for wrong in (0, 1.5, "many"):
         with pytest.raises(dpf.DpframeError, match="most_rows must be"):
             grid_of(frame).dp.suggest(epsilon=1, most_rows=wrong)
