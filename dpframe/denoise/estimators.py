@@ -161,7 +161,7 @@ def james_stein(values: Floats, noise: NoiseLaw, *, centre: Centre = 0.0) -> Flo
     Raises
     ------
     InvalidArgument
-        If `centre` is text other than "mean".
+        If `centre` is text other than "mean", or an array of another shape.
 
     Notes
     -----
@@ -258,7 +258,13 @@ def centred(values: Floats, centre: Centre) -> Floats:
         if centre != "mean":
             raise InvalidArgument(f"centre must be a number, an array or 'mean', not {centre!r}.")
         return np.asarray(values.mean() if values.size else 0.0)
-    return np.asarray(centre, dtype=np.float64)
+    middle = np.asarray(centre, dtype=np.float64)
+    if middle.shape not in ((), values.shape):
+        raise InvalidArgument(
+            f"centre must be one number or an array with the shape of the values, {values.shape}, not with shape "
+            f"{middle.shape}. Give one number for all values, or one for each."
+        )
+    return middle
 
 
 def shrinkage(rest: Floats, noise: NoiseLaw, fitted: int = 0) -> float:

@@ -6,6 +6,7 @@ Simulations use fixed seeds, so their results never change; their tolerances are
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dpframe import Gaussian, Laplace, denoise, noise
+from dpframe import Gaussian, InvalidArgument, Laplace, denoise, noise
 from dpframe.denoise import choose, estimators
 from dpframe.denoise.estimators import shrinkage, universal_threshold
 
@@ -90,6 +91,13 @@ def test_james_stein_is_its_formula():
     factor = 1 - 2 * law.variance / np.square(values).sum()
     assert denoise.james_stein(values, law).tolist() == pytest.approx((values * factor).tolist())
     assert denoise.james_stein(values / 100, law).tolist() == [0.0] * 4  # the positive part
+
+
+@pytest.mark.parametrize("shape", [(3,), (1,), (2, 4), (4, 1)])
+def test_a_centre_of_another_shape_is_refused(shape):
+    words = f"centre must be one number or an array with the shape of the values, (4,), not with shape {shape}. "
+    with pytest.raises(InvalidArgument, match=re.escape(words)):
+        denoise.james_stein(np.arange(4.0), Gaussian(1.0, 20.0), centre=np.zeros(shape))
 
 
 def test_soft_threshold_is_its_formula():
