@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.denoise import DENOISERS, needs, takes
 from dpframe.denoise.graphs import edges_of
-from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, listed, named, shown
 from dpframe.frames.columns import height_of, names_of, rows_of
 from dpframe.frames.kinds import is_frame
 from dpframe.queries.keys import Keys, plain_key
@@ -107,7 +107,9 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
             f"graph must be left out with {query.subtotals}=True, whose fit has no use for it. Keep one."
         )
     if not any(statistic.denoisable for _, statistic in query.statistics):
-        raise InvalidArgument("graph must be left out of means, which are not denoised. Drop it.")
+        verbs = list(dict.fromkeys(statistic.verb for _, statistic in query.statistics))
+        are = "is" if len(verbs) == 1 else "are"
+        raise InvalidArgument(f"graph must be left out of {listed(verbs)}, which {are} not denoised. Drop it.")
     if not any(takes(denoiser, "graph") for denoiser in denoisers):
         raise InvalidArgument(
             f"graph must come with a denoiser that uses it, one of {list(USES)}, not {shown(denoise)}. Keep one."
