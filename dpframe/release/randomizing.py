@@ -36,6 +36,10 @@ from dpframe.queries.statistics import CONFIDENCE
 from dpframe.release.provenance import SCHEMA
 from dpframe.release.results import looked
 
+NO_ROWS = (
+    "max_rows must be given, because the ledger protects each {column}, each of whose rows gives a report. "
+    "Write for instance max_rows=3: the cost is that of three reports."
+)
 REPLACE = (
     "ledger must have a unit of neighbors='replace' for the local model: one person's value is replaced, and that the "
     "person takes part is public, which a ledger of add-remove neighbors promises to hide. "
@@ -117,6 +121,8 @@ def randomized(
     if whose.neighbors != "replace":
         raise InvalidArgument(REPLACE)
     whose = whose.bounded(max_rows, None)
+    if whose.column is not None and not whose.is_bounded:
+        raise MissingArgument(NO_ROWS.format(column=whose.one))
     most = whose.contribution.max_rows
     query = method.question(column)
     check(frame, query, whose)

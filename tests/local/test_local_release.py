@@ -125,7 +125,8 @@ def test_reports_of_one_person_add_up():
     assert reports.dp.provenance["unit"]["max_rows"] == 2
     asked(ledger=ledger, max_rows=1)
     assert ledger.spent == dpf.PrivacyLoss(1.5)
-    with pytest.raises(dpf.MissingArgument, match="max_rows"):
+    words = r"max_rows must be given, because the ledger protects each person, .* Write for instance max_rows=3"
+    with pytest.raises(dpf.MissingArgument, match=words):
         asked(ledger=paid(unit=dpf.PrivacyUnit("person", neighbors="replace")))
 
 
