@@ -95,9 +95,10 @@ def _checked_names(names: Any, column: Any, releases: Sequence[Any], frames: Seq
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise InvalidType(f"names must be a list of text, one for each release, not {shown(names)}.")
     if len(names) != len(releases) or len(set(names)) != len(names) or len(frames) != len(releases):
+        count = how_many(len(releases), "release")
         raise InvalidArgument(
-            f"names must be a different one for each of the {len(releases)} releases, which are no joined ones, "
-            f"not {shown(names)}. Name each release."
+            f"names must be different, one for each release ({count}, none joined before), not {shown(names)}. "
+            "Name each release."
         )
     if not isinstance(column, str) or not column or column in frames[0].columns:
         raise InvalidArgument(f"column must be a name that no column of the releases has, not {shown(column)}.")

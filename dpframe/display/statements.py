@@ -585,8 +585,9 @@ def chosen_words(name: str, facts: Mapping[str, Any]) -> str | None:
     if statistic.get("by") != "choice" or not statistic["statistics"]:
         return None
     ranks = parts[statistic["statistics"][0]].get("ranks") if statistic["statistics"][0] < len(parts) else None
+    noun = "rank" if ranks == 1.0 else "ranks"
     near = (
-        "" if ranks is None else f"in 95 of 100 cases {name} is within {number(ranks)} ranks of the exact answer, but "
+        "" if ranks is None else f"in 95 of 100 cases {name} is within {number(ranks)} {noun} of the exact answer, but "
     )
     return (
         f"{near}no choice by ranks tells how far off {name} is in values, so its interval holds all that were declared"

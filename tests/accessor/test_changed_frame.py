@@ -648,8 +648,8 @@ def test_joined_releases_with_names(released, tmp_path):
     assert both.dp.to_numpy("count").shape == (2, 2, 3)
     works_joined(both, ledger, tmp_path)
     for names, column, words in (
-        (["Jan"], "part", "one for each of the 2 releases|different one for each of the 2"),
-        (["Jan", "Jan"], "part", "different one for each"),
+        (["Jan"], "part", r"must be different, one for each release \(2 releases, none joined before\), not"),
+        (["Jan", "Jan"], "part", "must be different, one for each release"),
         ("ab", "part", "names must be a list of text"),
         (["Jan", "Feb"], "ward", "column must be a name that no column"),
     ):

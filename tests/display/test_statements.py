@@ -49,6 +49,14 @@ def test_errors_that_differ_by_row_are_a_range():
     assert "depending on the row." in means.dp.statement()
 
 
+def test_one_rank_is_singular():
+    people = pl.DataFrame({"age": list(range(100))})
+    asked = {"bounds": (0, 120), "mechanism": "exponential", "epsilon": 5, "ledger": dpf.Ledger(epsilon=5)}
+    median = people.dp.median("age", **asked)
+    assert median.dp.provenance["statistics"][0]["ranks"] == 1.0
+    assert "is within 1 rank of the exact answer" in median.dp.statement()
+
+
 def test_an_answer_that_was_chosen_had_nothing_added_to_it():
     middle = PEOPLE.dp.median("age", bounds=(0, 100), epsilon=1, mechanism="exponential", ledger=dpf.Ledger(epsilon=1))
     words = middle.dp.statement()
