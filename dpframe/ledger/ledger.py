@@ -662,8 +662,10 @@ def warn_of_cost(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
     if cost.epsilon <= WEAK_EPSILON or ledger in _warned_of:
         return
     _warned_of.add(ledger)
+    short = f"{cost.epsilon:.4g}"
+    epsilon = short if float(short) > WEAK_EPSILON else cost.epsilon
     warnings.warn(
-        f"weak privacy: epsilon {cost.epsilon:.4g} is above {WEAK_EPSILON}, so the result may reveal almost all "
+        f"weak privacy: epsilon {epsilon} is above {WEAK_EPSILON}, so the result may reveal almost all "
         f"about one {unit.one}. Use 0.1 to 1 for a call.",
         WeakPrivacyWarning,
         stacklevel=depth_outside(),

@@ -30,6 +30,8 @@ def test_a_large_epsilon_is_warned_of_once_a_ledger_at_the_call():
     assert len(warned(lambda: PEOPLE.dp.count(epsilon=12, ledger=dpf.Ledger(epsilon=20)))) == 1
     assert not warned(lambda: PEOPLE.dp.count(epsilon=10, ledger=dpf.Ledger(epsilon=10)))
     assert not warned(lambda: PEOPLE.dp.preview.count(epsilon=50))
+    (near,) = warned(lambda: PEOPLE.dp.count(epsilon=10.0001, ledger=dpf.Ledger(epsilon=20)))
+    assert "weak privacy: epsilon 10.0001 is above 10" in str(near.message)
 
 
 def test_other_paths_warn_too():
