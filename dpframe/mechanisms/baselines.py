@@ -147,7 +147,7 @@ def classical_gaussian(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:
     sensitivity : Sensitivity
         The most that one unit can change; a verb gives it.
     loss : PrivacyLoss
-        The cost, with epsilon below 1; a verb gives it.
+        The cost of one statistic, with epsilon below 1; a verb gives it: its part of the cost of the call.
 
     Returns
     -------
@@ -157,7 +157,8 @@ def classical_gaussian(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:
     Raises
     ------
     InvalidArgument
-        If epsilon is not below 1, as the formula requires.
+        If the epsilon of `loss` is not below 1, as the formula requires. Accounting other than basic rounds this
+        epsilon down by a billionth, so a call of one statistic may cost epsilon 1 there.
     MissingArgument
         If there is no delta.
 
