@@ -10,7 +10,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
-from dpframe.display.statements import dearer_words
+from dpframe.display.statements import SAME, dearer_words
 from dpframe.errors import how_many, sentence, with_article
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
@@ -64,6 +64,15 @@ class Costing:
     unit: PrivacyUnit
     accounting: Accounting
     amount: Amount  # in the accounting's own exact quantity
+    cost: PrivacyLoss  # of the call alone
+
+    def _in_new_ledger(self) -> list[tuple[str, str]]:
+        """Return a line on what a ledger of this limit has spent after this call alone, if it is more than the cost."""
+        spent = self.accounting.loss(self.amount)
+        if spent.epsilon <= self.cost.epsilon * (1 + SAME):
+            return []
+        why = self.accounting.adds or "losses are added up in another quantity"
+        return [("counts as", f"{spent} in a ledger of this limit without other charges: {why}")]
 
 
 @dataclass(frozen=True, repr=False)
@@ -314,6 +323,7 @@ class Plan(Costing):
         offered = None if self.price.epsilon is None else float(self.price.epsilon)
         if offered is not None and (why := dearer_words(offered, self.cost.epsilon, self.accounting.name)):
             facts.insert(2, ("which is", why))
+        facts[2:2] = self._in_new_ledger()
         if self.accuracy is not None:
             facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:

@@ -337,6 +337,7 @@ class JointPlan(Costing):
         return [
             ("protects", self.protects),
             ("costs", f"{self.cost} ({self.accounting.name} accounting) for all together"),
+            *self._in_new_ledger(),
             ("reads", "nothing yet, spends nothing yet"),
             *(
                 ("checks", f"of {name}: {line_of_checks([plan.checks], plan.size)}")

@@ -403,6 +403,7 @@ class StreamPlan(Costing):
         offered = None if self.price.epsilon is None else float(self.price.epsilon)
         if offered is not None and (why := dearer_words(offered, self.cost.epsilon, self.accounting.name)):
             facts.insert(3, ("which is", why))
+        facts[3:3] = self._in_new_ledger()
         return facts + [("note", note) for note in self.notes]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:

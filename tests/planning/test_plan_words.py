@@ -34,6 +34,27 @@ def test_plans_of_a_median_count_its_error_in_ranks(engine):
             assert '"m (ranks)"' in json.dumps(each.plot().to_dict())
 
 
+def test_a_plan_states_what_a_first_call_spends_if_that_is_more(engine):
+    """Renyi divergences turn into a slightly larger epsilon than that of the noise, so a ledger may refuse the call."""
+    dp = frame_of(engine).dp
+    for accounting in ("basic", "gdp", "rdp"):
+        ledger = dpf.Ledger(epsilon=1, delta=1e-6, accounting=accounting)
+        stream = dpf.Stream("n", statistic=dpf.count(), time="age", periods=[31, 45], epsilon=0.5, ledger=ledger)
+        plans = (
+            dp.preview.count(epsilon=0.5, delta=1e-6, ledger=ledger),
+            dpf.plan_together({"n": dp.preview.count()}, epsilon=0.5, delta=1e-6, ledger=ledger),
+            stream.preview(),
+        )
+        if accounting != "rdp":
+            assert not any("counts as" in repr(plan) for plan in plans)
+            continue
+        dp.count(epsilon=0.5, ledger=ledger)
+        said = f"counts as +{re.escape(str(ledger.spent))} in a ledger of this limit without other charges: Renyi div"
+        for plan in plans:
+            assert re.search(said, repr(plan))
+        assert "counts as" not in repr(dp.preview.count(epsilon=0.5, mechanism="laplace", ledger=ledger))
+
+
 @pytest.mark.parametrize(("size", "words"), [(None, "1,000 values"), (250, "250 values")])
 def test_a_mean_names_the_size_that_its_error_is_for(engine, size, words):
     assumed = size or 1_000
