@@ -73,8 +73,8 @@ class ChangedFrame:
         ----------
         values : dict, optional
             The display names of keys, by column: ``{"sex": {0: "Men", 1: "Women"}}``. Keys without a name keep their
-            own text, names of keys that do not exist have no effect, and the column becomes text. ``None`` names the
-            missing key. Bins keep their edges.
+            own text, and the column becomes text. Names of keys that do not exist have no effect, but at least one key
+            of the column must exist. ``None`` names the missing key. Bins cannot be renamed: they show their edges.
         columns : dict, optional
             New names for columns of keys or bins and for statistics: ``{"amount_sum": "Revenue"}``. The other columns
             of a statistic follow: ``Revenue_error``.
@@ -249,7 +249,8 @@ class ChangedFrame:
         Parameters
         ----------
         column : str
-            A column of keys or bins. A result with totals (``cube=True``) gets a column ``all``.
+            A column of keys, or for bins the column that was cut, such as ``"age"``. The missing key becomes a column
+            ``missing``. A result with totals (``cube=True``) gets a column ``all``.
 
         Returns
         -------
@@ -290,7 +291,7 @@ class ChangedFrame:
         DataFrame
             A public frame without a record, with a row and a column for each column of the query. In pandas their names
             are the index; in Polars they are the first column, ``column``. The diagonal of a correlation is 1, and its
-            error 0.
+            error 0. The diagonal of a covariance is NaN: variances are not released.
 
         Raises
         ------

@@ -101,7 +101,7 @@ class ContributionsOptions(Asked, Noisy, total=False):
     """Options of ``contributions``."""
 
     denoise: Denoise
-    order: bool | None
+    order: bool | str | None
 
 
 class SuggestOptions(Bounded, total=False):
@@ -160,8 +160,8 @@ OPTIONS = {
     "epsilon": Option(
         None,
         "float",
-        """The cost of the whole call. There is no default: give it here or as a `share`. Fractions and decimals are
-        taken exactly. A preview also takes a list of costs, or none.""",
+        """The cost of the whole call. There is no default: give it here, as a `share`, or by `within`, if the verb has
+        it. Fractions and decimals are taken exactly. A preview also takes a list of costs, or none.""",
     ),
     "delta": Option(
         None,
@@ -177,7 +177,7 @@ OPTIONS = {
         None,
         "float, or dict of them by output column, optional",
         """Instead of `epsilon`: the target half-width of the interval of the noise. The cost is the smallest epsilon
-        that meets it, with `weights` as they are. A preview also takes a list.""",
+        that meets it. In `top_k`, it needs ``counts=True``. A preview also takes a list.""",
     ),
     "confidence": Option(
         None,
@@ -187,13 +187,16 @@ OPTIONS = {
     "size": Option(
         None,
         "int, optional",
-        "For the error of a mean: the assumed number of values in a group, from what you know.",
+        """The assumed number of values in a group, from what you know. The error of a mean, proportion, ratio, share,
+        variance, standard deviation, covariance, correlation or distribution function is shown for it. With `within`,
+        these need it.""",
     ),
     "weights": Option(
         None,
         "dict of numbers by output column, optional",
         """The part of the cost that each output column takes, in epsilon (pure noise) or mu^2 (Gaussian). Columns
-        without a weight have weight 1. A column of weight 4 has half the Gaussian noise of a column of weight 1.""",
+        without a weight have weight 1. A column of weight 4 has half the Gaussian noise of a column of weight 1.
+        `within` does not change them.""",
     ),
     "mechanism": Option(
         None,
@@ -206,8 +209,10 @@ OPTIONS = {
         "default",
         'str, callable, list of them, or None, default "default"',
         """The adjustment of the noisy numbers, which costs no privacy: the name of a denoiser, a function ``(values,
-        noise) -> values``, or a list of them, applied in order. ``"default"`` is ``"auto"`` for tables (histograms,
-        group-bys), and None (no adjustment) for a single number (``docs/assurance/denoising.md``).""",
+        noise) -> values``, or a list of them, applied in order. ``"default"`` is ``"auto"`` for tables of counts and
+        sums with declared keys or bins. It is None (no adjustment) for a single number and for `marginals`, which takes
+        ``"auto"``, ``"nonnegative"`` or None. Means, shares, variances and quantiles are not adjusted
+        (``docs/assurance/denoising.md``).""",
     ),
     "keep_noisy": Option(
         True,
@@ -218,25 +223,27 @@ OPTIONS = {
         False,
         "bool, default False",
         """After `group_by`: also release the subtotals by fewer and fewer of its columns, and the total. Each is the
-        sum of its parts.""",
+        sum of its parts. For counts and sums of values by declared keys, without bins.""",
     ),
     "cube": Option(
         False,
         "bool, default False",
         """After `group_by`, instead of `rollup`: also release the total and the subtotals by every choice of its
-        columns, such as both margins of a two-way table. Each is the sum of its parts.""",
+        columns, such as both margins of a two-way table. Each is the sum of its parts. For counts and sums of values by
+        declared keys, without bins.""",
     ),
     "order": Option(
         None,
         "bool or str, optional",
         """For denoising: which cells may have values like those of their neighbors. After `group_by`, True means that
-        the keys are declared in such an order; the name of a column, that its keys are. Bins are in order by default;
-        False means that their order has no meaning.""",
+        the keys are declared in such an order; the name of a column, that its keys are. The columns of `contributions`
+        are ``"rows"`` and ``"groups"``. Bins are in order by default; False means that their order has no meaning.""",
     ),
     "graph": Option(
         None,
         "list of pairs, or frame, optional",
-        "After `group_by`: edges between declared keys whose groups may have similar values. Public, like the keys.",
+        """After `group_by`: edges between declared keys whose groups may have similar values. Public, like the keys.
+        For counts and sums.""",
     ),
     "population": Option(
         False,
@@ -279,7 +286,8 @@ OPTIONS = {
         None,
         "str, optional",
         """A name for the state of the data, such as a week or a commit. With a label, a durable ledger stores the
-        result, and the same call on the same snapshot returns it at no cost (``docs/assurance/ledger.md``).""",
+        result, and the same call on the same snapshot returns it at no cost (``docs/assurance/ledger.md``). A ledger in
+        memory refuses it.""",
     ),
     "max_cells": Option(
         MOST_CELLS,
@@ -288,25 +296,27 @@ OPTIONS = {
     ),
     "checks": Option(
         "auto",
-        '{"auto", True, False} or float, default "auto"',
+        '{"auto", True, False} or float, optional',
         """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
         the bounds, are in no declared cell, or exceed the contribution bounds. The checks take 0.05 of the cost, or the
-        share that is given here. ``"auto"`` measures them if something can be clipped or cut, unless they would be too
-        uncertain for `size`; True always, False never (``docs/guide/checks.md``). See ``.dp.checks()`` of the
-        result.""",
+        share that is given here, above 0 and below 1. ``"auto"`` measures them if something can be clipped or cut,
+        unless they would be too uncertain for `size`; False never does. True and a share always measure them, and are
+        refused if the call has nothing to check, such as a count of all rows, a `mode` or `marginals`. The default is
+        that of the ledger, or ``"auto"`` if it has none; an explicit ``"auto"`` overrides the ledger
+        (``docs/guide/checks.md``). See ``.dp.checks()`` of the result.""",
     ),
     "memory": Option(
         None,
         "int or str, optional",
         """For a table that is read in batches (a LazyFrame, a pyarrow Dataset, a DuckDB relation): how much memory the
-        process may add, in bytes or as ``"2GiB"``. By default 1 GiB, or a quarter of the free memory if that is less.
-        No result depends on it (``docs/reference/engines.md``).""",
+        process may add, in bytes or as ``"2GiB"``; at least 16 MiB. By default 1 GiB, or a quarter of the free memory
+        if that is less. No result depends on it (``docs/reference/engines.md``). Refused for a frame in memory.""",
     ),
     "progress": Option(
         None,
         "bool, optional",
         """For the same tables: show a bar with the number of batches that were read (True) or not (False). By default
-        it is shown in a terminal or a notebook, if tqdm is installed.""",
+        it is shown in a terminal or a notebook, if tqdm is installed. Refused for a frame in memory.""",
     ),
 }
 

@@ -101,8 +101,7 @@ class NoLocal(InvalidArgument, AttributeError):
 class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     """The verbs of a private frame, ``df.dp``.
 
-    Every verb takes the column first and everything else by keyword. The help of a verb explains each of its options:
-    ``help(df.dp.count)``.
+    Every verb takes the column first and everything else by keyword. ``help(df.dp.count)`` explains its options.
 
     Examples
     --------
@@ -154,7 +153,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
         Raises
         ------
-        InvalidArgument, MissingArgument
+        InvalidArgument, InvalidType, MissingArgument
             If an argument breaks its rule, or the cost is left out.
         UnknownColumn, WrongDtype
             If the schema does not fit the query. Nothing was charged.
@@ -284,12 +283,13 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         bins : sequence of edges, int, or str
             Edges of numbers, dates, datetimes or durations; half-open, the last bin closed, exactly as in
             ``numpy.histogram``. A number of bins needs `range`. So does a step of dates: ``"1d"``, ``"1w"`` (weeks from
-            Monday), ``"1mo"``, ``"1q"`` or ``"1y"``; its last bin is half-open too. For several columns, a list of
-            these. Intervals of pandas that are closed on the left are edges too.
+            Monday), ``"1mo"``, ``"1q"`` or ``"1y"``, and for datetimes also ``"15m"``, ``"30m"``, ``"1h"``, ``"3h"``,
+            ``"6h"`` or ``"12h"``; its last bin is half-open too. For several columns, a list of these. Intervals of
+            pandas that are closed on the left are edges too.
         range : pair
-            The first and the last edge of equal bins. For steps of dates, both must be days on which a step begins.
+            The first and the last edge of equal bins. A step must begin at each of the two.
         categories : list
-            Instead of bins, for strings and other values.
+            Instead of bins, for strings and other values of one column. A Polars Enum declares its own.
         outside : {"drop", "clip"}
             Whether values outside the edges are left out or counted in the end bins.
         normalize : bool
@@ -306,7 +306,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
             ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval). With `normalize`,
             ``share`` (at least 0; they add up to 1), ``share_noisy`` (the quotient of noisy counts) and
-            ``share_error``. ``docs/concepts/errors.md`` explains what errors cover.
+            ``share_error``. ``docs/concepts/errors.md`` explains what errors cover. It raises what `count` raises.
 
         Examples
         --------
@@ -451,9 +451,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Parameters
         ----------
         *columns : str
-            Columns of numbers, or of dates. Several share the cost equally.
+            Columns of numbers, or of dates and datetimes, but not both. Several share the cost equally.
         statistic : {"mean", "sum"}
-            The statistic that needs the bounds.
+            The statistic that needs the bounds. ``"sum"`` is for numbers.
         planned : dict
             The cost of that statistic: ``epsilon``, and optionally ``delta`` and ``mechanism``.
         whole : bool
@@ -579,8 +579,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             The declared groups of the named columns: values of one column, a dict of values per column (their
             product), or a frame of the allowed combinations. None among them is the group of rows whose key is missing.
             `dpframe.REST` as the last key is the group of all other rows. For dates,
-            ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. For unknown groups, `dpframe.discover` finds those of
-            many units.
+            ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. A single Polars Enum declares its own keys. For
+            unknown groups, `dpframe.discover` alone, without declared keys or bins, finds those of many units.
         **others
             Refused: options belong to the verb that follows.
 
@@ -588,7 +588,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         -------
         PrivateFrame
             It has the same verbs. Their results have one row per declared key, in the order of `keys`; unknown groups
-            that were found are in the order of their values.
+            that were found are in the order of their values. It raises InvalidArgument, InvalidType or MissingArgument
+            if an argument breaks its rule.
 
         Examples
         --------

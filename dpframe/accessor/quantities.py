@@ -47,8 +47,10 @@ class Quantities(Generic[F]):
         Notes
         -----
         A unit in t groups counts floor(2**20 min(1, (K / t)**(1/p))) / 2**20 in each. K is the smaller of `max_groups`
-        and the number of groups. The sensitivity is K**(1/p) for any number of rows (``docs/assurance/privacy.md``). A
-        ledger that protects each row is refused, since rows are not people: use `count`.
+        and the number of groups. For add-remove neighbors, the sensitivity is K**(1/p), whatever the number of rows
+        (``docs/assurance/privacy.md``). With several groups, replace neighbors need more: a preview shows the
+        ``sensitivity`` in its ``to_frame()``. A ledger that protects each row is refused, since rows are not people:
+        use `count`.
 
         Examples
         --------
@@ -91,10 +93,11 @@ class Quantities(Generic[F]):
         It counts the most values that can each be given a unit that has it, with at most `max_values` for one unit: a
         maximum flow (Knop and Steinke 2023). So the number is at most that of all distinct values, and less if only
         units with many values have some of them; the error covers the noise alone. It is exact if each row is a unit. A
-        unit in more than `max_groups` groups counts in that many of them, drawn at random; `max_rows` is not used. The
-        sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and the number of groups. The frame must
-        be in memory, or a Polars LazyFrame. The time depends on which units have which values
-        (``docs/assurance/limits.md``).
+        unit in more than `max_groups` groups counts in that many of them, drawn at random; `max_rows` is not used. For
+        add-remove neighbors, the sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and the number
+        of groups. With several groups, replace neighbors need more: a preview shows the ``sensitivity`` in its
+        ``to_frame()``. The frame must be in memory, or a Polars LazyFrame. The time depends on which units have which
+        values (``docs/assurance/limits.md``).
 
         Examples
         --------
@@ -274,7 +277,7 @@ class Quantities(Generic[F]):
         column : str
             A column of numbers. Nulls and NaN are left out; other values are clipped and move to the nearest candidate.
         q : float or list of floats
-            Between 0 and 1. All share one release, and the results are always in order.
+            Above 0 and below 1. All share one release, and the results are always in order.
         bounds : tuple of two numbers, or dict of them by key
             The first and the last candidate, from what you know and never from the data. After `group_by` of one column
             of declared keys, a dict gives each group its own candidates: ``{"A": (0, 10), "B": (0, 100)}``.
@@ -324,9 +327,9 @@ class Quantities(Generic[F]):
         ----------
         column : str
             A column of numbers, dates, datetimes or durations. Missing values are left out.
-        bins : sequence of edges, or int
+        bins : sequence of edges, int, or str
             As for `histogram`, but each bin contains its *right* edge. Values below the first edge count in all rows of
-            the result. Values above the last edge count in none, but in the divisor. A number of bins needs `range`.
+            the result. Values above the last edge count in none, but in the divisor. A number or a step needs `range`.
         range : pair
             The first and the last edge of equal bins.
 
@@ -336,7 +339,7 @@ class Quantities(Generic[F]):
             One row per bin (of each group): ``COL_left``; ``COL_right``; ``ecdf``, the share of values that are at most
             ``COL_right`` (within [0, 1], never falling; the last is below 1 if values are above it); ``ecdf_noisy``,
             the quotient of noisy counts; and ``ecdf_error``, the half-width of its 95% interval (see
-            ``docs/concepts/errors.md``).
+            ``docs/concepts/errors.md``). It raises what `count` raises.
 
         Examples
         --------

@@ -121,7 +121,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         kind : {"bar", "line", "point", "heatmap"}, optional
             Bars start at zero. Lines have a shaded band for their intervals. A heat map has the remaining column on its
             vertical axis and shows the intervals under the pointer. By default, counts and sums are bars, other numbers
-            points, dates lines, and two columns of bins a heat map.
+            points, three or more dates lines, and two columns of bins or a table of correlations a heat map.
         value : str or list of str, optional
             The released columns to show, such as ``"count"`` or ``"count_noisy"``; all of them by default.
         title : str, optional
@@ -149,7 +149,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         ImportError
             Without the extra ``dpframe[plot]``.
         InvalidArgument
-            If a column does not exist or is given for two places, or the frame lost columns or rows that were released.
+            If a column does not exist, `facet` is also `x` or `color`, or `color` has more than 8 values; if the frame
+            lost columns or rows that were released, joins several releases, or has no numbers with errors, such as a
+            mode.
 
         Examples
         --------
@@ -201,8 +203,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             One row for each released column (with ``rollup=True`` for each of its levels), in the library of the
             result: ``column``; ``by``, the columns of its cells; ``interval``, the half-width of the 95% interval
             around the *noisy* value, the largest of all cells, null without rows; ``noisy_rmse``, the standard
-            deviation of the noise (null for a mean, whose error depends on the cell); ``denoised_rmse``, the root mean
-            squared error over all cells as denoising estimates it, null if nothing was denoised or it is unknown.
+            deviation of the noise (null for means, shares, variances and quantiles, whose error depends on the cell);
+            ``denoised_rmse``, the root mean squared error over all cells as denoising estimates it, null if nothing was
+            denoised or it is unknown.
             Denoised values are biased, and ``denoised_rmse`` is not an interval: see ``docs/assurance/denoising.md``. A
             histogram with ``ranges=True`` has two more rows, named in ``by``: for sums from the first bin on, and for
             any sum of neighboring bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. For
@@ -217,7 +220,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Raises
         ------
         InvalidArgument
-            If the frame lost columns or rows that were released.
+            If the frame lost columns or rows that were released, or has no numbers with errors: a `mode`, a `top_k`
+            without counts, suggested bounds, reports. With ``covers="population"``, if no such interval is known.
 
         Examples
         --------
@@ -252,11 +256,12 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Returns
         -------
         DataFrame
-            One row for each indicator, in the library of the result: ``of``, the column, or the rule of a cut;
-            ``what``, one of below, above, present, outside, cut, units; ``share``, of those with a value or of all, and
-            the ends of its 95% interval, ``share_low`` and ``share_high``; ``count``, the noisy number of rows, or of
-            units if the ledger protects units, and ``count_error``, its 95% margin of error. Empty if nothing was
-            checked. For joined releases, the first column has their names, or is ``part``, counted from 0.
+            One row for each indicator, in the library of the result: ``of``, the column, or the rule of a cut, null for
+            outside and units; ``what``, one of below, above, present, outside, cut, units; ``share``, of those with a
+            value or of all, and the ends of its 95% interval, ``share_low`` and ``share_high``, all three null for
+            units, and for present if there is no row of units; ``count``, the noisy number of rows, or of units if the
+            ledger protects units, and ``count_error``, its 95% margin of error. Empty if nothing was checked. For
+            joined releases, the first column has their names, or is ``part``, counted from 0.
 
         Examples
         --------
@@ -357,13 +362,15 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Returns
         -------
         array of float64
-            One axis for each column of keys or bins (one axis for a frame of combinations); shape ``()`` for a single
-            number. Joined releases of the same shape have one more axis, the first.
+            One axis for each column of keys or bins, and one for pairs of columns; shape ``()`` for a single number. A
+            frame of combinations, subtotals or marginals has one axis in all. Joined releases of the same shape have
+            one more axis, the first.
 
         Raises
         ------
         InvalidArgument
-            If no column of numbers has this name, or joined releases have different shapes.
+            If no column of numbers has this name, or joined releases have different shapes; if the frame lost columns
+            or rows that were released; for a `mode`, a `top_k` and suggested bounds.
         """
         for frame, record in parts_of(self._frame):
             if not record["measures"]:  # a choice without numbers is no array

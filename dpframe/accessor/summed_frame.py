@@ -153,7 +153,7 @@ class SummedFrame:
         Raises
         ------
         InvalidArgument
-            As for `cumulative`.
+            As for `cumulative`, and if `n` is not a whole number from 1 on, or above the number of keys.
 
         Examples
         --------
@@ -182,7 +182,7 @@ class SummedFrame:
         Raises
         ------
         InvalidArgument
-            As for `cumulative`.
+            As for `cumulative`, and if `n` is not a whole number from 1 on, or not below the number of keys.
 
         Examples
         --------
@@ -212,7 +212,7 @@ class SummedFrame:
         Raises
         ------
         InvalidArgument
-            As for `cumulative`.
+            As for `difference`.
 
         Examples
         --------

@@ -90,14 +90,15 @@ class WrittenFrame(ChangedFrame):
             Depends on the format. The first lines of CSV begin with ``#`` and state where the numbers come from (read
             it with ``comment="#"``). Text that a spreadsheet would read as a formula is quoted there. Excel returns the
             bytes of a workbook, with a sheet for the result (or each joined release) and one for notes. LaTeX needs the
-            package booktabs.
+            packages booktabs and caption.
 
         Raises
         ------
         ImportError
             Without the extra ``dpframe[tables]``, which Markdown, HTML and CSV do not need.
         InvalidArgument
-            If an argument breaks its rule, or the frame holds data that no release covers.
+            If an argument breaks its rule; if the frame holds data that no release covers, lost columns or rows, joins
+            several releases (unless `format` is "excel"), or has no numbers with errors, such as a mode.
 
         Notes
         -----
@@ -150,8 +151,9 @@ class WrittenFrame(ChangedFrame):
         Raises
         ------
         InvalidArgument
-            If the frame holds data that no release covers, or bins for range queries (``ranges=True``), since rounding
-            each would move their sums.
+            If the frame holds data that no release covers, lost columns or rows, joins several releases, or has no
+            numbers with errors, such as a mode. Also for bins for range queries (``ranges=True``), since rounding each
+            would move their sums.
 
         Notes
         -----
@@ -188,7 +190,8 @@ class WrittenFrame(ChangedFrame):
         Raises
         ------
         InvalidArgument, InvalidType
-            If the frame lost columns or rows that were released, or holds other numbers, or `unit` is not text.
+            If the frame lost columns or rows that were released, holds other numbers, joins several releases, or has no
+            numbers with errors, such as a mode; or if `unit` is not text.
 
         Examples
         --------

@@ -489,7 +489,7 @@ def epsilon(
     delta : float
         The delta that it claims.
     samples : int
-        The number of outcomes to draw of each side; 100,000 detect noise that is a tenth too small.
+        The outcomes to draw of each side, at least 40, in whole calls; 100,000 detect noise that is a tenth too small.
     outcomes : int
         The number of independent outcomes that one call returns. A group-by of a thousand groups with different people
         is a thousand releases at once; the rows of the answer, in their order, are divided evenly among them. A

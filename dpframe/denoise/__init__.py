@@ -1,7 +1,7 @@
 """Denoising functions ``(values, noise) -> values`` that read only noisy numbers: post-processing costs no privacy.
 
 Every function takes an array of noisy values and the law of their noise (a mechanism), and returns an array of the
-same shape. Denoised values have a little bias and much less variance; ``raw`` values are unbiased. A call can name
+same shape. Denoised values have a little bias and much less variance; the noisy values are unbiased. A call can name
 most of these functions. A function receives a fact about the cells (see `FACTS`) if its signature has a keyword of
 that name.
 """

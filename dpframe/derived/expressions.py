@@ -56,7 +56,8 @@ def combine(
         statistic. A name is that of a result, followed by a dot and the column. The column must hold unbiased values:
         for adjusted counts, ``count_noisy``.
     results : dict of DataFrame
-        Unchanged released results of pandas or Polars, by their names in the expression.
+        Released results of pandas or Polars, by their names in the expression, also after ``.dp.filter``, ``.dp.sort``,
+        ``.dp.head``, ``.dp.select``, ``.dp.relabel`` or ``.dp.wide``. Rounded, joined and computed ones are refused.
     on : str or list of str, optional
         The columns of keys or bins that match rows; by default all, which must be the same in all results. One result
         may have several rows for a key, such as counts by ward and age next to counts by ward: each is matched with the
@@ -79,7 +80,7 @@ def combine(
     ------
     InvalidArgument, InvalidType, MissingArgument
         If an argument breaks its rule, or if the law of a number's noise is not known: an adjusted count, a quantile, a
-        rounded frame.
+        rounded, joined or computed frame.
     NoProvenance
         If a frame has no provenance.
 

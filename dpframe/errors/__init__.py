@@ -282,8 +282,8 @@ class BoundsWarning(UserWarning):
     """The bounds of a release affect more than 1% of rows or units.
 
     They clip values, or cut contributions. The warning comes after the answer, from the noisy numbers of its checks
-    alone, and costs nothing. If a filter turns it into an error, the answer is still returned, and the message goes to
-    the log.
+    alone, and costs nothing. `suggest_bounds` and ``.dp.suggest`` give it if they are too uncertain to recommend any
+    bounds. If a filter turns it into an error, the answer is still returned, and the message goes to the log.
 
     Examples
     --------

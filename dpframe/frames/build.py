@@ -348,6 +348,10 @@ def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file.
+    InvalidArgument, InvalidType
+        If `like` names another library, or `path` is not the name of a file.
     NoProvenance
         If the file has no provenance that can be used: it is not a Parquet file, its provenance is broken or of an
         unknown version, its rows are not those of the provenance or more than any release has, or it is compressed by

@@ -449,7 +449,8 @@ class Ledger(ShownLedger):
         Parameters
         ----------
         epsilon, delta : float, optional
-            The new limit; what you leave out stays. Under ``gdp`` accounting delta and `keys_delta` cannot change.
+            The new limit; what you leave out stays. Under ``gdp`` and ``rdp`` accounting, leave delta out: it cannot
+            change.
         reason : str
             The reason, for readers of the ledger.
 
@@ -501,6 +502,13 @@ class Ledger(ShownLedger):
             ``without_nonce``, if entries are from dpframe 0.1, counts those without random bytes, from the first on.
             ``understated``, if entries of dpframe 0.2 cost more than they say and are not corrected yet, has their
             numbers.
+
+        Raises
+        ------
+        InvalidType, NoProvenance
+            If something is no released frame and no provenance.
+        LedgerError
+            If the ledger is in memory, its chain was changed, or a release is of another ledger.
 
         Examples
         --------

@@ -123,6 +123,8 @@ class ShownLedger:
             If no release has a label in `text`, `labels` or `order`, if `labels` names a column or key that a release
             does not have, or if `path` belongs to a ledger, is not a plain file, or ends as one of another format.
             Nothing is written then.
+        NoProvenance
+            For a private or public frame, which is no release.
         OutputFailed
             If the file cannot be written. An earlier file stays whole.
 

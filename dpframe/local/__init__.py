@@ -40,7 +40,7 @@ def estimate(reports: Any, *, denoise: str | None = "default") -> Any:
     ----------
     reports : released frame
         The result of ``df.dp.local.randomize``, or a file of it that `dpframe.read_parquet` read.
-    denoise : {"public-total", None}
+    denoise : {"public-total", None}, optional
         As in the method's own ``estimate``.
 
     Returns

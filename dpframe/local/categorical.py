@@ -310,7 +310,7 @@ class CountMeanSketch(LocalMethod):
     epsilon : float
         The cost of one report for the person who sends it.
     hashes, cells : int
-        k and m. More cells mean fewer collisions and longer reports, m / 4 letters each.
+        k and m. More cells mean fewer collisions and longer reports, about m / 4 letters each.
     key : str
         Public text that determines the hash functions.
 

@@ -237,16 +237,16 @@ class LocalMethod:
         ----------
         reports : Series, or released frame of one column
             The reports of all people together, from `randomize`.
-        denoise : {"public-total", None}
-            "public-total" moves counts to the nearest that are not negative and add up to the number of reports, which
-            is public. None leaves the unbiased counts.
+        denoise : {"public-total", None}, optional
+            "public-total", the default for counts, moves them to the nearest that are not negative and add up to the
+            number of reports, which is public. None leaves the unbiased counts. For means only None, the default.
 
         Returns
         -------
         DataFrame
-            For counts: the column's name (``category`` if it has none), ``count``, ``count_noisy`` (unbiased) and
-            ``count_error``, the half-width of the 95% interval around ``count_noisy``. For means: ``NAME_mean,
-            NAME_mean_error``.
+            For counts: the column's name (``category`` if it has none), ``count``, ``count_noisy`` (unbiased; without
+            denoising, ``count`` is) and ``count_error``, the half-width of the 95% interval around the unbiased count.
+            For means: ``NAME_mean``, ``NAME_mean_error``.
 
         Notes
         -----

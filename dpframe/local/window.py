@@ -109,8 +109,8 @@ class Mean(LocalMethod):
     epsilon : float
         The cost of one report for the person who sends it.
     steps, width : int, optional
-        The number of steps to which a value is rounded (at random, without bias), and the width of the window. By
-        default, those with the least worst-case variance, both up to 40.
+        The number of steps to which a value is rounded (at random, without bias), and the width of the window. Give
+        both or neither. By default, those with the least worst-case variance, both up to 40.
 
     Notes
     -----

@@ -85,7 +85,7 @@ def probabilistic_gaussian_sigma(
     Parameters
     ----------
     epsilon : float
-        0 < epsilon <= 1e7.
+        0 < epsilon <= 1e12.
     delta : float
         0 < delta < 1.
     sensitivity : float

@@ -44,7 +44,7 @@ def generalized_gaussian_scale(
         The shape, 1 <= p <= 16: 1 is Laplace, 2 is Gaussian. A whole number of at least 2 if `guarantee` is
         ``"probabilistic"``.
     epsilon : float
-        From 0 to 1e7 (above 0 if `guarantee` is ``"probabilistic"``).
+        From 0 to 1e12 (above 0 if `guarantee` is ``"probabilistic"``).
     delta : float
         0 < delta < 1; as small as 1e-300.
     sensitivity : float

@@ -375,7 +375,8 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     Made by `TruncatedGeneralizedGaussian.calibrate`. Lengths are in the user's units; only `add_noise` works in grid
     steps. It is not additive noise: the total is clamped to the bounds first, and near a bound the answer is biased
-    inward. So a call with it must release one count or sum, and denoising is refused.
+    inward. So a call with it must release one count or sum. Denoisers other than "auto", which then does nothing, are
+    refused.
 
     Parameters
     ----------

@@ -501,7 +501,7 @@ class PlanTable:
 
     @property
     def cost(self) -> tuple[PrivacyLoss, ...]:
-        """The cost of the call, by epsilon."""
+        """The cost of each plan, in order."""
         return tuple(plan.cost for plan in self.plans)
 
     @property
@@ -511,7 +511,10 @@ class PlanTable:
 
     @property
     def error(self) -> dict[float, dict[str, float]]:
-        """The expected 95% half-widths by epsilon and output column; those of a mean are for `assumed_size` values."""
+        """The expected 95% half-widths by epsilon and output column.
+
+        Those of a mean are for the number of values in column ``size`` of `to_frame`.
+        """
         return {plan.cost.epsilon: plan.error for plan in self.plans}
 
     def to_frame(self, like: str = "polars") -> Any:

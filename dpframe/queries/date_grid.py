@@ -121,7 +121,8 @@ def dates(first: date | str, last: date | str, *, every: str | None = None, star
     Returns
     -------
     Dates
-        For ``keys=`` of `group_by` (or an entry of its dict) and of `contributions`; nowhere else.
+        For ``keys=`` of `group_by`, `contributions`, `marginals` and `Stream` (or an entry of a dict), and for
+        ``periods=`` of `Stream`. Not for ``categories=``.
 
     Raises
     ------

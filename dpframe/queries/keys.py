@@ -631,8 +631,9 @@ def bins(column: str, bins: Any = None, *, range: Any = None, outside: Literal["
     column : str
         A column of numbers, dates, datetimes or durations.
     bins : sequence of edges, int, or str
-        As in `histogram`: edges of half-open bins, the last one closed; a number of equal bins, with `range`; or for
-        dates ``"1d"``, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"``, with `range`.
+        As in `histogram`: edges of half-open bins, the last one closed; a number of equal bins, with `range`; or with
+        `range` a step: for dates ``"1d"``, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"``, and for datetimes also ``"15m"``,
+        ``"30m"``, ``"1h"``, ``"3h"``, ``"6h"`` or ``"12h"``.
     range : pair, optional
         The first and the last edge.
     outside : {"drop", "clip"}

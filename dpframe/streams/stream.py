@@ -54,13 +54,14 @@ class Stream:
         The name of the stream in its ledger. A Stream with the same name continues it, and must have the same
         parameters.
     statistic : Count or Sum
-        ``dpf.count()``, ``dpf.count(column)`` or ``dpf.sum(column, bounds=...)``.
+        ``dpf.count()``, ``dpf.count(column)`` or ``dpf.sum(column, bounds=...)``, also with `where` and `weight`, but
+        not with `unit_bounds`.
     time : str
         The column with the period in which a row *entered the table*.
     periods : dpf.dates or list
         All periods in order, at most 4,096: ``dpf.dates(...)`` for a column of dates, otherwise a list of its values.
     by, keys : optional
-        Groups of each period, as in ``group_by(*by, keys=keys)``, but not unknown groups.
+        Groups of each period, as in ``group_by(*by, keys=keys)``, but neither bins nor unknown groups.
     max_rows : int, optional
         For a unit with a column: how many rows of a unit count, over all periods and groups together. The earliest
         rows count. If only some rows of a period can still count, a fixed shuffle of their groups and values decides.

@@ -192,8 +192,8 @@ def mean(
         A column of numbers. Nulls and NaN are left out of numerator and denominator.
     bounds : tuple of two numbers, or dict of such by key
         The lower and the upper bound, in the units of the column; within +-2**53. After ``group_by`` of one column of
-        declared keys, each key may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
-        proportion to its own bounds.
+        declared keys, a dict names the bounds of every key: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group
+        is then in proportion to its own bounds. Not with `missing`, `weight` or ``population=True``.
     missing : {"drop", "midpoint"}
         Leave missing values out, or count them as the middle of the bounds. With "midpoint", the mean is over all rows,
         and shares the count of rows with the other statistics of the call.

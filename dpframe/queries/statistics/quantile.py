@@ -330,10 +330,11 @@ def quantile(
     column : str
         A column of numbers. Nulls and NaN are left out; other values are clipped and go to the nearest candidate.
     q : float or list of floats
-        Between 0 and 1. The quantiles of one column share one release, and are always in order.
+        Above 0 and below 1. The quantiles of one column share one release, and are always in order.
     bounds : tuple of two numbers, or dict of such by key
         The first and the last candidate, from what you know and never from the data. After ``group_by`` of one column
-        of declared keys, each key may have its own, ``{"A": (0, 10), "B": (0, 100)}``, and so its own candidates.
+        of declared keys, a dict names the bounds of every key: ``{"A": (0, 10), "B": (0, 100)}``. Each key then has its
+        own candidates.
     step : float, optional
         The distance from one candidate to the next. By default, it is 1 if both bounds are whole and at most 4,096
         apart; otherwise, a thousandth of their distance. If you give it, you state that values lie on candidates.

@@ -95,8 +95,8 @@ def sum(
         A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
     bounds : tuple of two numbers, or dict of such by key
         The lower and the upper bound, in the units of the column; within +-2**53. After ``group_by`` of one column of
-        declared keys, each key may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
-        proportion to its own bounds.
+        declared keys, a dict names the bounds of every key: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group
+        is then in proportion to its own bounds. Not with `weight`, `rollup`, `cube` or ``population=True``.
     unit_bounds : tuple of two numbers
         The bounds, instead of `bounds`, of what one unit, such as a person, adds to one group in all its rows, however
         many they are; `max_rows` has no effect. Each value is clipped first, to 2**10 times the larger of them. If each

@@ -229,8 +229,8 @@ def variance(
     bounds : tuple of two numbers, or dict of such by key
         The lower and the upper bound, in the units of the column; within +-2**53. Tight bounds help more than for a
         mean, because the noise grows with the square of their distance. After ``group_by`` of one column of declared
-        keys, each key may have its own, ``{"A": (0, 10), "B": (0, 100)}``: the noise of each group is then in
-        proportion to its own bounds.
+        keys, a dict names the bounds of every key: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then
+        in proportion to its own bounds.
     ddof : {1, 0}
         The number that is subtracted from the number of values in the divisor: 1 for the variance of a sample, 0 for
         that of these values.
