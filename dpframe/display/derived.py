@@ -180,9 +180,9 @@ def of_effects(frame: Any, facts: Facts, asked: Asked) -> Any:
     facts = {**facts, "cells": axes}
     made = [result_charts.panels_of([measure], rows, facts, asked) for rows in by_statistic.values()]
     panels = [replace(panel, value=no_markup(name)) for name, ((panel,), _) in zip(by_statistic, made, strict=True)]
-    words = chart_words.words(
-        [measure], facts, panels, asked, list(dict.fromkeys(note for _, left in made for note in left))
-    )
+    left_out = list(dict.fromkeys(note for _, left in made for note in left))
+    marks = result_charts.marks_of(frame, [measure], facts, panels)
+    words = chart_words.words([measure], facts, panels, asked, left_out, marks)
     return charts.beside([drawing.chart_of(panel) for panel in panels], words, columns=1, colors="shared")
 
 

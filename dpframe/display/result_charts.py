@@ -64,19 +64,13 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     if is_pairs(facts["cells"]):
         return _pairs(names[0], rows, facts, asked)
     if "levels" in facts and not asked.lays_out:
-        return _levels(names, rows, facts, asked)
+        return _levels(frame, names, rows, facts, asked)
     if "levels" in facts:
         rows = rows[: facts["levels"][0]["rows"]]
     if not asked.lays_out and _is_summed(facts, rows, names):
         return _summed(names[0], rows, facts, asked)
     panels, left_out = panels_of(names, rows, facts, asked)
-    shown_ends = {name: rounding.of_frame(frame, facts, name) for name in names if name in facts["measures"]}
-    seen = "crossed out" if any(panel.kind == "heatmap" for panel in panels) else "hollow"
-    marks = [
-        f"{seen}: {note}" if note.startswith(rounding.TOO_NOISY) else note
-        for note in rounding.notes_of(shown_ends, facts["measures"])
-    ]
-    words = chart_words.words(names, facts, panels, asked, left_out, marks)
+    words = chart_words.words(names, facts, panels, asked, left_out, marks_of(frame, names, facts, panels))
     if len(panels) == 1:
         return charts.titled(drawing.chart_of(panels[0]), words)
     drawn = [
@@ -84,6 +78,16 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
         for panel, title in zip(panels, _headings(names, facts), strict=True)
     ]
     return charts.beside(drawn, words, columns=1 if panels[0].facet else None)
+
+
+def marks_of(frame: Any, names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[str]:
+    """Return what marks in the panels mean: of values that are too noisy, and of quantiles on a bound."""
+    shown_ends = {name: rounding.of_frame(frame, facts, name) for name in names if name in facts["measures"]}
+    seen = "crossed out" if any(panel.kind == "heatmap" for panel in panels) else "hollow"
+    return [
+        f"{seen}: {note}" if note.startswith(rounding.TOO_NOISY) else note
+        for note in rounding.notes_of(shown_ends, facts["measures"])
+    ]
 
 
 def _headings(names: Sequence[str], facts: Facts) -> list[str]:
@@ -329,7 +333,7 @@ def _finite(**positions: float) -> dict[str, float | None]:
     return {end: position if math.isfinite(position) else None for end, position in positions.items()}
 
 
-def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
+def _levels(frame: Any, names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     """Draw a panel for each level of subtotals, since a total is far larger than its parts."""
     dates = any("every" in axis for axis in facts["cells"])  # steps of dates, which have a scale of time
     if is_two_way(facts) and not dates and len(names) == 1 and facts["levels"][1]["rows"] <= asked.limit:
@@ -348,6 +352,7 @@ def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Aske
             made.append(charts.panel(drawing.chart_of(panel), f"{name}, {title}" if len(names) > 1 else title))
             start += level["rows"]
     marks = ["each panel has a scale of its own, since a total is far above its parts"]
+    marks += marks_of(frame, names, facts, panels)
     return charts.beside(made, chart_words.words(names, facts, panels, asked, left_out, marks))
 
 

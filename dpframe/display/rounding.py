@@ -30,7 +30,7 @@ Statistic = Mapping[str, Any]
 LOW, HIGH = "_low", "_high"
 SHARES = ("proportion", "share", "ecdf")
 SPREADS = ("std", "var", "variance")
-TELLING = (*SHARES, "mean", "ratio")  # verbs whose interval says nothing if it spans all possible values
+ANYTHING = (-math.inf, math.inf)
 TOO_NOISY = "too noisy"
 AS_IT_WAS, CUT = "none", "none, non-negative"  # the methods that denoise="auto" records if it did no more than this
 OF_POSSIBLE = 1e-9  # the tolerance for float error, relative to the width of what is possible
@@ -71,8 +71,8 @@ class Shown:
 def limits(statistic: Statistic) -> tuple[float, float] | None:
     """Return the limits of the possible values of a statistic; None where there are none."""
     verb = statistic["verb"]
-    if "bounds" in statistic and _lies_within(statistic):
-        lower, upper = statistic["bounds"]
+    if "bounds" in statistic and _has_limits(statistic):
+        lower, upper = _limits_between(statistic, *map(float, statistic["bounds"]))
         return float(lower), float(upper)
     if verb in SHARES:
         return 0.0, 1.0
@@ -90,7 +90,7 @@ def placed(facts: Mapping[str, Any], places: NDArray[np.int64]) -> Mapping[str, 
 
     `places` gives for each row of the record its row in the frame.
     """
-    own = {name: said for name, said in facts["measures"].items() if "bounds_of_groups" in said and _lies_within(said)}
+    own = {name: said for name, said in facts["measures"].items() if "bounds_of_groups" in said and _has_limits(said)}
     view, measures = view_of(facts), dict(facts["measures"])
     for name, said in own.items():
         ends, bounds = np.array(said["bounds_of_groups"], dtype=np.float64), np.empty((len(places), 2))
@@ -99,9 +99,21 @@ def placed(facts: Mapping[str, Any], places: NDArray[np.int64]) -> Mapping[str, 
     return {**facts, "measures": measures} if own else facts
 
 
-def _lies_within(statistic: Statistic) -> bool:
-    """Return whether a statistic always lies between the bounds of its values."""
-    return "q" in statistic or statistic["verb"] == "mean"
+def _has_limits(statistic: Statistic) -> bool:
+    """Return whether the bounds of the values limit a statistic: a quantile, a mean, or a spread of dpframe itself."""
+    return "q" in statistic or statistic["verb"] == "mean" or (statistic["verb"] in SPREADS and "ddof" in statistic)
+
+
+def _limits_between(statistic: Statistic, lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Return the limits of a statistic of values between two bounds, which are numbers or arrays.
+
+    The variance is largest if half of the values lie on each bound: the square of half the distance. For a sample of
+    two values, the divisor n - 1 doubles it.
+    """
+    if statistic["verb"] not in SPREADS:
+        return lower, upper
+    most = ((upper - lower) / 2.0) ** 2 * (2.0 if statistic["ddof"] else 1.0)
+    return 0.0 * most, most**0.5 if statistic["verb"] == "std" else most
 
 
 def does(step: Mapping[str, Any]) -> str:
@@ -148,10 +160,9 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
         return Shown(nowhere, nowhere, False, none, none, none, unplaced=True)
     middle = columns[middle_of(statistic, name, columns)]
     low, high = columns.get(name + LOW, middle - errors), columns.get(name + HIGH, middle + errors)
-    within: Any = statistic.get("bounds_of_rows", limits(statistic))  # two numbers, or two arrays with an entry per row
-    tells = statistic["verb"] in TELLING
-    if within is None:
-        return Shown(low, high, False, none, none, ~np.isfinite(errors) if tells else none)
+    within: Any = limits(statistic) or ANYTHING  # two numbers, or two arrays with an entry per row
+    if "bounds_of_rows" in statistic:
+        within = _limits_between(statistic, *statistic["bounds_of_rows"])
     cut_low, cut_high = within_limits(low, high, errors, within)
     is_quantile = "q" in statistic
     return Shown(
@@ -160,15 +171,18 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
         not (np.array_equal(cut_low, low, equal_nan=True) and np.array_equal(cut_high, high, equal_nan=True)),
         cut_low <= within[0] if is_quantile else none,
         cut_high >= within[1] if is_quantile else none,
-        _is_as_wide(cut_low, cut_high, within) if tells else none,
+        none if statistic.get("by") == "choice" else _is_as_wide(cut_low, cut_high, within),
     )
 
 
 def _is_as_wide(low: Floats, high: Floats, within: Any) -> Booleans:
-    """Return for each row whether the cut interval reaches from the least to the largest possible number."""
+    """Return for each row whether the cut interval reaches from the least to the largest possible number.
+
+    An unknown end counts as open.
+    """
     width = within[1] - within[0]
     slack = OF_POSSIBLE * np.where(np.isfinite(width), width, 0.0)
-    return np.asarray((low <= within[0] + slack) & (high >= within[1] - slack))
+    return np.asarray(~(low > within[0] + slack) & ~(high < within[1] - slack))
 
 
 def forms(seen: Shown, end: str) -> list[str]:
@@ -180,10 +194,9 @@ def forms(seen: Shown, end: str) -> list[str]:
 
 def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Statistic]) -> list[str]:
     """Return notes on numbers that are too noisy, and on quantiles that may lie beyond their bounds."""
-    said = []
+    noisy = [f"{name}{_in_rows(seen.noisy)}" for name, seen in intervals_by_name.items() if seen.noisy.any()]
+    said = [f"{TOO_NOISY}, the interval is as wide as what is possible: {', '.join(noisy)}"] if noisy else []
     for name, seen in intervals_by_name.items():
-        if seen.noisy.any():
-            said.append(f"{TOO_NOISY}, the interval is as wide as what is possible: {name}{_in_rows(seen.noisy)}")
         if seen.on_bounds:
             where = "<= or >="  # groups have bounds of their own
             if "bounds" in measures[name]:
@@ -201,8 +214,9 @@ def sentences(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Sta
             said.append(f"The noise is too large to tell {name}{_in_rows(seen.noisy)}.")
         elif seen.low.size == 1 and (seen.is_cut or seen.on_bounds or "q" in measures[name]):
             said.append(f"With 95% the interval from {' to '.join(marked_ends(seen))} holds the exact {name}.")
-        if seen.on_bounds:
-            rows = "" if seen.low.size == 1 else f" of {seen.on_bounds:,} of {seen.low.size:,} rows"
+        ending = int(np.count_nonzero((seen.below | seen.above) & ~seen.noisy))
+        if ending:
+            rows = "" if seen.low.size == 1 else f" of {ending:,} of {seen.low.size:,} rows"
             said.append(f"An end of the interval{rows} of {name} lies on a bound of its values, or beyond it.")
     return said
 

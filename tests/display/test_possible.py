@@ -18,6 +18,7 @@ from dpframe.testing import seeded
 SHARE = {"verb": "proportion", "column": "x", "statistics": [0, 1], "one_total": False}
 MEDIAN = {"verb": "quantile", "column": "x", "q": 0.5, "bounds": [0.0, 100.0], "statistics": [0], "one_total": False}
 MEAN = {"verb": "mean", "column": "x", "bounds": [0.0, 10.0], "statistics": [0, 1], "one_total": False}
+STD = {"verb": "std", "column": "x", "bounds": [0, 16], "statistics": [0], "one_total": False}
 RATIO = {
     **{"verb": "ratio", "column": "x", "bounds": [0.0, 9.0], "denominator": "y", "denominator_bounds": [0.0, 5.0]},
     "one_total": False,
@@ -36,8 +37,17 @@ def made(statistic, **columns):
         (SHARE, [0.1, 0.98, 0.5, 0.4], [0.2, 0.05, 0.1, 0.6], [(0, 0.3), (0.93, 1), (0.4, 0.6), (0, 1)], [0, 0, 0, 1]),
         (SHARE, [0.16, 0.95], [0.5325, 0.6], [(0, 0.6925), (0.35, 1)], [0, 0]),  # twice the error exceeds the range
         (MEAN, [1, 5, 0], [2, 1, 10], [(0, 3), (4, 6), (0, 10)], [0, 0, 1]),
-        ({"verb": "correlation", "one_total": False}, [1, 0.2], [2, 0.1], [(-1, 1), (0.1, 0.3)], [0, 0]),
-        ({"verb": "std", "bounds": [0, 9], "statistics": [0], "one_total": False}, [1], [2], [(0, 3)], [0]),
+        ({"verb": "correlation", "one_total": False}, [1, 0.2], [2, 0.1], [(-1, 1), (0.1, 0.3)], [1, 0]),
+        (
+            {**STD, "ddof": 1},
+            [1, 8],
+            [2, 10],
+            [(0, 3), (0, round(8 * 2**0.5, 12))],
+            [0, 1],
+        ),  # of two values, one on each bound
+        ({**STD, "ddof": 0}, [1, 8], [2, 10], [(0, 3), (0, 8)], [0, 1]),
+        ({**STD, "verb": "variance", "ddof": 1}, [100, 1], [200, 2], [(0, 128), (0, 3)], [1, 0]),
+        (STD, [8], [10], [(0, 18)], [0]),  # the caller's own, whose divisor is unknown
     ],
 )
 def test_intervals_are_cut_to_what_is_possible(statistic, values, errors, ends, noisy):
@@ -70,6 +80,57 @@ def test_ends_on_bounds():
     assert rounding.forms(found, "_low") == ["{}", "<= {}", "{}"]
     assert rounding.forms(found, "_high") == ["{}", "{}", ">= {}"]
     assert not found.is_cut
+
+
+def test_a_quantile_between_its_bounds_is_too_noisy_unless_it_was_chosen():
+    columns = {"_value": [50, 3], "_error": [50, 97], "_low": [0, 0], "_high": [100, 90]}
+    assert made(MEDIAN, **columns).noisy.tolist() == [True, False]
+    assert made({**MEDIAN, "by": "choice"}, **columns).noisy.tolist() == [
+        False,
+        False,
+    ]  # its interval is always so wide
+
+
+def test_a_computed_number_without_any_end_is_too_noisy():
+    change = {"verb": "change", "column": None, "statistics": [], "one_total": False}
+    ends = {"_low": [-np.inf, -10.0, -np.inf], "_high": [np.inf, np.inf, 9.0]}
+    found = made(change, _value=[392.0, 4.0, 5.0], _error=[np.inf] * 3, **ends)
+    assert found.noisy.tolist() == [True, False, False]
+
+
+@pytest.fixture(scope="module")
+def empty():
+    """The median, mean and deviation of three groups, of which C has no row."""
+    rows = pl.DataFrame({"g": ["A", "B"] * 400, "x": [5.0, 40.0, 41.0, 90.0] * 200})
+    words = {
+        "m": dpf.median("x", bounds=(0, 100)),
+        "s": dpf.std("x", bounds=(0, 100)),
+        "a": dpf.mean("x", bounds=(0, 100)),
+    }
+    with seeded(2):
+        return rows.dp.group_by("g", keys=["A", "B", "C"]).agg(**words, epsilon=4.0, ledger=dpf.Ledger(epsilon=4))
+
+
+def test_no_number_of_a_group_without_rows_looks_like_data(empty):
+    lines = empty.dp.table("markdown").replace("\\", "").splitlines()
+    rows = {line.split(" |")[0].strip("| "): line for line in lines if line.startswith("|")}
+    assert [rows[group].count("(too noisy)") for group in "ABC"] == [0, 0, 3]
+    assert (
+        "- too noisy, the interval is as wide as what is possible: m in 1 of 3 rows, s in 1 of 3 rows, a in 1 of 3 rows"
+        in lines
+    )
+    assert empty.dp.errors(cells=True)["s_high"].to_list()[2] == pytest.approx(100 / 2**0.5)
+    statement = empty.dp.statement()
+    assert "The noise is too large to tell s in 1 of 3 rows." in statement
+    assert "too small" not in statement
+
+
+def test_charts_mark_every_number_of_a_group_without_rows(empty):
+    pytest.importorskip("altair")
+    chart = empty.dp.plot().to_dict()
+    cells = [cell for data in found_in(chart, "values") for cell in data if "(too noisy)" in str(cell)]
+    assert {cell["x_says"] for cell in cells} == {"C"}
+    assert len(cells) == 3
 
 
 @pytest.fixture(scope="module")
