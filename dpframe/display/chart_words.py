@@ -19,7 +19,7 @@ from dpframe.display.statements import (
     promised,
     warned_lines_by_share,
 )
-from dpframe.display.subjects import across, heading, is_pairs, measure, stated, subject
+from dpframe.display.subjects import across, heading, is_pairs, measure, stated, subject, titled
 from dpframe.errors import capital, listed, no_markup
 from dpframe.queries.sameness import agree
 
@@ -84,7 +84,7 @@ def are_quantiles_of_one(one: Mapping[str, Any], other: Mapping[str, Any]) -> bo
 
 def _title(names: Sequence[str], facts: Facts) -> str:
     if facts["label"]:
-        return str(facts["label"])
+        return titled(facts, "")
     if is_pairs(facts["cells"]):
         return capital(subject(", ".join(names), facts))
     parts = list(dict.fromkeys(stated(name, facts) for name in names))

@@ -296,6 +296,18 @@ def test_charts(tmp_path):
     assert captions.endswith(".")
 
 
+def test_the_chart_of_one_period_says_which():
+    pytest.importorskip("altair")
+    stream = stream_of()
+    for week in ("2026-W02", "2026-W03"):
+        released = stream.release(pl.DataFrame(stays()), week)
+        name = f"stays, {released.dp.provenance['period']['name']}"
+        chart = released.dp.plot().to_dict()
+        assert chart["title"]["text"] == name
+        assert chart["description"].startswith(f"{name}. ")
+        assert released.dp.statement().startswith(f"{name}: ")
+
+
 REFUSED = {
     "no statistic": ({"statistic": None}, "statistic must be given"),
     "a mean": ({"statistic": dpf.mean("cost", bounds=(0, 1))}, "statistic must be dpf.count"),
