@@ -9,6 +9,7 @@ from dpframe.display import pages
 from dpframe.display.charts import Words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
+from dpframe.display.rounding import english
 from dpframe.display.statements import (
     DROWNED,
     check_lines,
@@ -166,8 +167,8 @@ def _clipped(statistic: Mapping[str, Any]) -> list[str]:
         ("weight_bounds", "weight"),
     ):
         if bounds in statistic and "q" not in statistic:
-            lower, upper = statistic[bounds]
-            said.append(f"values of {statistic[column]} are clipped to [{lower:,g}, {upper:,g}]")
+            lower, upper = (english(bound, None) for bound in statistic[bounds])
+            said.append(f"values of {statistic[column]} are clipped to [{lower}, {upper}]")
     return said
 
 

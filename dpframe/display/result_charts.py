@@ -86,7 +86,7 @@ def marks_of(frame: Any, names: Sequence[str], facts: Facts, panels: Sequence[Pa
     seen = "crossed out" if any(panel.kind == "heatmap" for panel in panels) else "hollow"
     return [
         f"{seen}: {note}" if note.startswith(rounding.TOO_NOISY) else note
-        for note in rounding.notes_of(shown_ends, facts["measures"])
+        for note in rounding.notes_of(shown_ends, facts["measures"], rounding.english)
     ]
 
 

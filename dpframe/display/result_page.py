@@ -10,7 +10,7 @@ from dpframe.display import table_formats
 from dpframe.display.pages import at_least, margin, number
 from dpframe.display.report import Section, caption_of, facts_list, figure, paragraph, scrolling
 from dpframe.display.result_tables import PLUS_MINUS, Table, source
-from dpframe.display.rounding import is_unplaced
+from dpframe.display.rounding import english, is_unplaced
 from dpframe.display.statements import check_lines, dearer_words, method_words, warned_lines
 from dpframe.display.subjects import full, protected, short, titled, without_numbers
 from dpframe.errors import capital, harmless
@@ -152,6 +152,6 @@ def _clipped(facts: Mapping[str, Any]) -> list[str]:
     for name, statistic in facts["measures"].items():
         for kind, of in (("bounds", "values"), ("unit_bounds", "what one unit adds to a group")):
             if kind in statistic:
-                lower, upper = statistic[kind]
-                said.append(f"{name}: {of} below {lower:,g} count as {lower:,g}, those above {upper:,g} as {upper:,g}")
+                lower, upper = (english(bound, None) for bound in statistic[kind])
+                said.append(f"{name}: {of} below {lower} count as {lower}, those above {upper} as {upper}")
     return said

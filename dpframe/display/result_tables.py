@@ -90,7 +90,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
         columns = _label_columns(rows, facts, write)
         for name in statistics:
             columns += _statistic_columns(name, numbers[name], errors.get(name), ends[name])
-    extra += rounding.notes_of(ends, facts["measures"])
+    extra += rounding.notes_of(ends, facts["measures"], write)
     return Table(
         harmless(subjects.titled(facts, _title(facts))),
         harmless(_subtitle(facts, ends)),

@@ -192,7 +192,7 @@ def forms(seen: Shown, end: str) -> list[str]:
     return [str(each) for each in np.where(marked, form, "{}")]
 
 
-def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Statistic]) -> list[str]:
+def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Statistic], write: Write) -> list[str]:
     """Return notes on numbers that are too noisy, and on quantiles that may lie beyond their bounds."""
     noisy = [f"{name}{_in_rows(seen.noisy)}" for name, seen in intervals_by_name.items() if seen.noisy.any()]
     said = [f"{TOO_NOISY}, the interval is as wide as what is possible: {', '.join(noisy)}"] if noisy else []
@@ -200,7 +200,7 @@ def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Stat
         if seen.on_bounds:
             where = "<= or >="  # groups have bounds of their own
             if "bounds" in measures[name]:
-                lower, upper = map(number, measures[name]["bounds"])
+                lower, upper = (write(float(bound), None) for bound in measures[name]["bounds"])
                 where = f"<= {lower} or >= {upper}"
             said.append(f"{name}: an end on a bound of its values says that it may lie beyond it ({where})")
     return said
@@ -225,7 +225,7 @@ def marked_ends(seen: Shown) -> list[str]:
     """Return the ends of the first interval as text; an end on a bound is written as that bound, with a mark."""
     ends = float(seen.low[0]), float(seen.high[0])
     on_bound = seen.below[0], seen.above[0]
-    words = [_english(ends[i], None) if on_bound[i] else word for i, word in enumerate(end_words(*ends))]
+    words = [english(ends[i], None) if on_bound[i] else word for i, word in enumerate(end_words(*ends))]
     return [forms(seen, end)[0].format(word) for end, word in zip((LOW, HIGH), words, strict=True)]
 
 
@@ -244,12 +244,12 @@ def end_words(low: float, high: float) -> tuple[str, str]:
 
 def _outward(end: float, size: float, towards: Any) -> str:
     if not math.isfinite(end):
-        return _english(end, None)
+        return english(end, None)
     plain = number(end + 0.0)  # no -0
     if float(plain.replace(",", "")) == end or not 0.0 < size < math.inf:
         return plain
     decimals = int(np.clip(KEPT - 1 - math.floor(math.log10(size)), -MOST, MOST))
-    text = _english(float(_to_steps(np.array([end]), decimals, towards)[0]), decimals)
+    text = english(float(_to_steps(np.array([end]), decimals, towards)[0]), decimals)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -272,7 +272,7 @@ def writer(locale: str | None) -> Write:
 
     Without a locale, it writes English.
     """
-    return _english if locale is None else partial(_written, locale=checked_locale(locale))
+    return english if locale is None else partial(_written, locale=checked_locale(locale))
 
 
 def checked_locale(locale: object) -> Any:
@@ -291,7 +291,8 @@ def checked_locale(locale: object) -> Any:
     raise InvalidArgument(f'locale must be one that Babel knows, not {shown(locale)}. Write for instance "de" or "fr".')
 
 
-def _english(value: float, decimals: int | None, *, is_key: bool = False) -> str:
+def english(value: float, decimals: int | None, *, is_key: bool = False) -> str:
+    """Return a number in English, with the decimals that are given or with all digits."""
     if value is None or value != value:
         return NONE
     if math.isinf(value):
@@ -304,7 +305,7 @@ def _english(value: float, decimals: int | None, *, is_key: bool = False) -> str
 
 def _written(value: float, decimals: int | None, *, is_key: bool = False, locale: Any) -> str:
     if value is None or not math.isfinite(value):
-        return _english(value, decimals)
+        return english(value, decimals)
     from babel.numbers import format_decimal
 
     if decimals is None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.display import rounding, subjects
 from dpframe.display.pages import at_least, margin, number
-from dpframe.display.rounding import AS_IT_WAS, CUT, does, is_unplaced, step_words
+from dpframe.display.rounding import AS_IT_WAS, CUT, Write, does, english, is_unplaced, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import WEAK_EPSILON, noun_of
@@ -142,9 +142,9 @@ BEYOND = ("below", "above")
 COUNTED = ("below", "above", "outside", "cut")  # checks that have shares; "present" and "units" are the denominators
 
 
-def check_lines(facts: Facts) -> list[str]:
-    """Return a line for each share of units whose data was clipped or left out."""
-    return [words for words, _, _ in _lines(facts)]
+def check_lines(facts: Facts, write: Write = english) -> list[str]:
+    """Return a line for each share of units whose data was clipped or left out; `write` writes the bounds."""
+    return [words for words, _, _ in _lines(facts, write=write)]
 
 
 def warned_lines(facts: Facts, of: Collection[str] | None = None) -> list[str]:
@@ -166,7 +166,9 @@ def check_warning(facts: Facts) -> str | None:
     return ".\n".join(lines) + "." if lines else None
 
 
-def _lines(facts: Facts, of: Collection[str] | None = None) -> Iterator[tuple[str, bool, float]]:
+def _lines(
+    facts: Facts, of: Collection[str] | None = None, write: Write = english
+) -> Iterator[tuple[str, bool, float]]:
     """Yield the line of each share, whether it is a warning, and the lower end of the share's interval."""
     rows: Sequence[Facts] = [row for row in facts.get("checks", ()) if row["what"] in COUNTED]
     column = facts["unit"]["column"]
@@ -176,7 +178,7 @@ def _lines(facts: Facts, of: Collection[str] | None = None) -> Iterator[tuple[st
     for row in rows:
         lines: list[tuple[str, bool]] = []
         if row["what"] in BEYOND:
-            lines += _of_values(row, units, *next(clipped), facts=facts)
+            lines += _of_values(row, units, *next(clipped), facts=facts, write=write)
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
             found = f"{said}, and are left out" if column is None else f"{said}; those rows are left out"
@@ -189,11 +191,12 @@ def _lines(facts: Facts, of: Collection[str] | None = None) -> Iterator[tuple[st
 
 
 def _of_values(
-    row: Facts, units: str, bounds: Bounds | None, users: Users | None, *, facts: Facts
+    row: Facts, units: str, bounds: Bounds | None, users: Users | None, *, facts: Facts, write: Write
 ) -> Iterator[tuple[str, bool]]:
     """Yield the lines on values below or above the bounds; quantiles have their own, and unused bounds have none."""
     above = row["what"] == "above"
-    bound = None if bounds is None else bounds[above] if isinstance(bounds[above], str) else f"{bounds[above]:,g}"
+    end = None if bounds is None else bounds[above]
+    bound = end if end is None or isinstance(end, str) else write(end, None)
     in_all = any("unit_bounds" in measure for _, measure in users or ())
     of = f"values of {row['of']} are"  # rows without a value do not count
     if facts["unit"]["column"] is not None:

@@ -295,3 +295,20 @@ def test_a_mean_of_all_rows_says_that_missing_values_count():
     frame = pl.DataFrame({"x": [1.0, None] * 50})
     found = frame.dp.mean("x", bounds=(0, 20), missing="midpoint", epsilon=1, ledger=dpf.Ledger(epsilon=1))
     assert "mean of x (missing values as the middle of the bounds)." in found.dp.statement()
+
+
+def test_bounds_have_all_their_digits(tmp_path):
+    """With six digits, 1,234,567 read as 1.23457e+06, above which the values that were clipped need not lie."""
+    frame = pl.DataFrame({"x": [2e6, 1e3] * 500})
+    asked = {"epsilon": 9.0, "ledger": dpf.Ledger(epsilon=99)}
+    found = frame.dp.mean("x", bounds=(0, 1_234_567), checks=0.5, **asked)
+    found.dp.write_html(tmp_path / "page.html", charts=False)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for text in (found.dp.statement(), found.dp.table("csv"), page):
+        assert "values of x are above 1,234,567, clipped" in text
+    assert "those above 1,234,567 as 1,234,567" in page
+    low = frame.dp.median("x", bounds=(0, 999.9375), step=0.0625, checks=False, **asked)
+    assert "<= 0 or >= 999.9375" in low.dp.table("csv")
+    pytest.importorskip("altair")
+    plain = frame.dp.mean("x", bounds=(0, 2_500_000), checks=False, **asked)
+    assert "Values of x are clipped to [0, 2,500,000]." in seen(plain.dp.plot())["captions"]
