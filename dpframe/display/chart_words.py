@@ -137,7 +137,7 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks
     if any(panel.kind == "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append(f"of {sum(map(open_end, cells)):,} cells the noise leaves the number open")
     checks = check_lines(facts)  # these name bounds and the share of values beyond them
-    drawn = denoised_words({**facts, "measures": released}, pages.number)
+    drawn = denoised_words({**facts, "measures": released})
     said += [words for words in drawn if words.startswith(DROWNED)] + list(marks)
     said += [] if checks else [words for name in released for words in _clipped(measures[name])]
     if any(panel.kind == "bar" and panel.x is not None and not panel.x.is_even for panel in panels):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.display import rounding, subjects
 from dpframe.display.layout import to_the_minute, unlike
-from dpframe.display.pages import at_least, number
+from dpframe.display.pages import at_least
 from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, Shown, Write, rounded, step_words, writer
 from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words, promised
 from dpframe.errors import harmless
@@ -95,21 +95,21 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
         harmless(subjects.titled(facts, _title(facts))),
         harmless(_subtitle(facts, ends)),
         tuple(columns),
-        tuple(map(harmless, [*extra, *notes_of(facts, numbers), source(facts)])),
+        tuple(map(harmless, [*extra, *notes_of(facts, numbers, write), source(facts)])),
         str(facts["sha256"] if changes.view_of(facts) is None else facts["rows"]["sha256"])[:12],
         write,
     )
 
 
-def notes_of(facts: Mapping[str, Any], numbers: Mapping[str, Rounded]) -> list[str]:
+def notes_of(facts: Mapping[str, Any], numbers: Mapping[str, Rounded], write: Write) -> list[str]:
     """Return the notes below a table: on warnings, rounding, adjusting and what was left out."""
     steps: dict[str, list[str]] = {}
     for name, made in numbers.items():
         if made.step > 1:  # for smaller steps, the decimals show the rounding
-            steps.setdefault(step_words(made.step), []).append(name)
+            steps.setdefault(step_words(made.step, write), []).append(name)
     said = [f"rounded to {step}: {', '.join(names)}" for step, names in steps.items() if "rounded" not in facts]
     warning = [facts["warning"]] if "warning" in facts else []
-    return [*warning, *said, *denoised_words(facts, number), *check_lines(facts), *facts["notes"]]
+    return [*warning, *said, *denoised_words(facts, write), *check_lines(facts, write), *facts["notes"]]
 
 
 def source(facts: Mapping[str, Any]) -> str:

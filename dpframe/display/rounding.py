@@ -423,6 +423,12 @@ def _to_steps(values: Floats, decimals: int, towards: Any) -> Floats:
         return np.where(np.isfinite(made) & (np.abs(steps) < 2.0**52), made, values) + 0.0  # no -0.0
 
 
-def step_words(step: float) -> str:
+def step_words(step: float, write: Write = english) -> str:
     """Return a step as people write it: 0.01, 1, 10, 1,000."""
-    return f"{step:,.0f}" if step >= 1 else f"{step:.{max(0, round(-math.log10(step)))}f}"
+    return write(step, max(0, round(-math.log10(step))))
+
+
+def short_words(value: float, write: Write = english) -> str:
+    """Return a number as `number` shortens it, written by `write`."""
+    short = number(value)
+    return short if write is english else write(float(short.replace(",", "")), None)

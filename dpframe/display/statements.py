@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.display import rounding, subjects
 from dpframe.display.pages import at_least, margin, number
-from dpframe.display.rounding import AS_IT_WAS, CUT, Write, does, english, is_unplaced, step_words
+from dpframe.display.rounding import AS_IT_WAS, CUT, Write, does, english, is_unplaced, short_words, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import WEAK_EPSILON, noun_of
@@ -83,7 +83,7 @@ def cell_rmse(statistic: Mapping[str, Any], size: int) -> Floats | None:
     return unpacked(first["cell_rmse"], size)
 
 
-def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> list[str]:
+def denoised_words(facts: Mapping[str, Any], write: Write = english) -> list[str]:
     """Return notes for charts and tables: adjusted values are biased, with an estimate of their error.
 
     There is no such note where nothing was adjusted; values that were only raised to 0 have a note of their own.
@@ -101,7 +101,7 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
         if all(does(step) in (AS_IT_WAS, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
             (lowered if any(does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
             continue
-        errors = dict.fromkeys(shown(error) for error in estimated_rmse(statistic) if error is not None)
+        errors = dict.fromkeys(short_words(error, write) for error in estimated_rmse(statistic) if error is not None)
         (parts if errors else unknown).append(f"{name} {', '.join(errors)}".strip())
     words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
     if unknown:
@@ -116,14 +116,14 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
         words.append(f"{DROWNED}: {', '.join(drowned)}")
     if unplaced := [name for name, one in facts["measures"].items() if is_unplaced(one, name, facts["columns"])]:
         words.append(f"{UNPLACED}: {', '.join(unplaced)}")
-    return words + rounded_words(facts)
+    return words + rounded_words(facts, write)
 
 
-def rounded_words(facts: Mapping[str, Any]) -> list[str]:
+def rounded_words(facts: Mapping[str, Any], write: Write = english) -> list[str]:
     """Return a note on what `round` did to the numbers; no note without a call of it."""
     steps: dict[str, list[str]] = {}
     for name, step in facts.get("rounded", {}).get("steps", {}).items():
-        steps.setdefault(step_words(step), []).append(name)
+        steps.setdefault(step_words(step, write), []).append(name)
     said = "; ".join(f"{', '.join(names)} to {step}" for step, names in steps.items())
     return [f"rounded, and the errors contain it: {said}"] if said else []
 
@@ -182,11 +182,11 @@ def _lines(
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
             found = f"{said}, and are left out" if column is None else f"{said}; those rows are left out"
-            lines.append((_said(row, said, found, facts), False))
+            lines.append((_said(row, said, found, facts, write), False))
         elif (low := _of_weights(row, used, facts)) is not None:
             said = f"of {units} have {row['of']}"
             found = f"{said}, and are down-weighted: {low}, and the margins of error do not cover that"
-            lines.append((_said(row, said, f"{found}. {_more(row, facts)}", facts), _found(row)))
+            lines.append((_said(row, said, f"{found}. {_more(row, facts)}", facts, write), _found(row)))
         yield from ((words, warns, row["share_low"]) for words, warns in lines)
 
 
@@ -204,20 +204,22 @@ def _of_values(
         of = f"{units} with a value of {row['of']} have {what}"
     said = no_markup(f"of {of} {row['what']} {bound or 'its bounds'}")
     if users is None:  # the statistics are unknown, and the finding is reported all the same
-        yield _said(row, f"{said}, clipped", f"{said}, clipped", facts), _found(row)
+        yield _said(row, f"{said}, clipped", f"{said}, clipped", facts, write), _found(row)
         return
     ranks = [(name, measure) for name, measure in users if measure["verb"] == "quantile"]
     moved = [(name, measure) for name, measure in users if measure["verb"] not in ("quantile", "ecdf")]
     if moved:
         wrong = f": {_moved(moved, row)}" if _found(row) else ""
-        yield _said(row, f"{said}, clipped", f"{said}, clipped{wrong}", facts), _found(row)
+        yield _said(row, f"{said}, clipped", f"{said}, clipped{wrong}", facts, write), _found(row)
     elif len(ranks) < len(users):
-        yield _said(row, said, said, facts), False
+        yield _said(row, said, said, facts, write), False
     if ranks and (facts["unit"]["column"] is None or len(ranks) == len(users)):  # a share of units says no more
-        yield from _of_quantiles(row, said, bound, ranks, facts)
+        yield from _of_quantiles(row, said, bound, ranks, facts, write)
 
 
-def _of_quantiles(row: Facts, said: str, bound: str | None, users: Users, facts: Facts) -> Iterator[tuple[str, bool]]:
+def _of_quantiles(
+    row: Facts, said: str, bound: str | None, users: Users, facts: Facts, write: Write
+) -> Iterator[tuple[str, bool]]:
     """Yield the line on quantiles that lie beyond the bounds, or may; yield none if too few values lie beyond.
 
     With a unit column, the share counts units with any such value. It says nothing about quantiles of all values.
@@ -228,13 +230,13 @@ def _of_quantiles(row: Facts, said: str, bound: str | None, users: Users, facts:
     if not missed or (groups > 1 and not _found(row)):
         return
     if facts["unit"]["column"] is not None:
-        yield _said(row, said, said, facts), False
+        yield _said(row, said, said, facts, write), False
         return
     beyond, end = ("its bounds", "that bound") if bound is None else ("the bounds", bound)
     where = f"{'lies' if len(missed) == 1 else 'lie'} beyond {beyond}, and {_are(missed)} shown as {end}"
     if groups > 1:
         where = f"of some group may lie beyond {beyond}, and {_are(missed)} then shown as {end}"
-    share = _percents(row["share_low"], row["share_high"])
+    share = _percents(row["share_low"], row["share_high"], write)
     yield f"{share} {said}: {no_markup(listed(missed))} {where}. Widen bounds=", True
 
 
@@ -338,22 +340,22 @@ def _found(row: Facts) -> bool:
     return bool(row["share_low"] > SEEN)
 
 
-def _said(row: Facts, said: str, found: str, facts: Facts) -> str:
+def _said(row: Facts, said: str, found: str, facts: Facts, write: Write) -> str:
     low, high = row["share_low"], row["share_high"]
     if low > SEEN:
-        return f"{_percents(low, high)} {found}"
+        return f"{_percents(low, high, write)} {found}"
     if high < SEEN:
         return f"fewer than 1% {said}"
-    between = _percents(low, high).replace(" to ", " and ")
+    between = _percents(low, high, write).replace(" to ", " and ")
     return f"between {between} {said}: {_enough(row, facts)}"
 
 
-def _percents(low: float, high: float) -> str:
+def _percents(low: float, high: float, write: Write) -> str:
     """Return an interval of shares in percent, its ends rounded outward."""
     digits = 0 if high - low >= 0.02 else 1
     scale = 10.0**digits
     ends = math.floor(100.0 * low * scale) / scale, math.ceil(min(100.0 * high * scale, 100.0 * scale)) / scale
-    return f"{ends[0]:g}%" if ends[0] == ends[1] else f"{ends[0]:g}% to {ends[1]:g}%"
+    return " to ".join(f"{write(end, None)}%" for end in dict.fromkeys(ends))
 
 
 def _enough(row: Facts, facts: Facts) -> str:
@@ -483,7 +485,7 @@ def statement_of(
         sentences += [*_accuracy(facts, errors), *told, *_drowned(facts, values, errors, ends, cell)]
     else:
         sentences.append(NOTHING)
-    denoised = [f"{capital(words)}." for words in denoised_words(facts, number)]
+    denoised = [f"{capital(words)}." for words in denoised_words(facts)]
     left_out = [f"Note: {note}." for note in facts["notes"]]
     left_out += [f"{capital(line)}." for line in check_lines(facts)]
     return harmless(" ".join([*sentences, *denoised, *left_out]))

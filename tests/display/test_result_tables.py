@@ -16,6 +16,7 @@ from seen import table_of_page
 import dpframe as dpf
 from dpframe import noise
 from dpframe.errors import no_formula, no_formulas
+from dpframe.testing import seeded
 
 NAMES = ["=1+1", "b|c", "<script>", "\\LaTeX_%"]
 
@@ -145,6 +146,23 @@ def test_languages(wards):
     for locale, error in (("xx_yy", dpf.InvalidArgument), (7, dpf.InvalidType)):
         with pytest.raises(error, match="locale must be"):
             wards.dp.table("markdown", locale=locale)
+
+
+def test_numbers_in_notes_are_in_the_language_of_the_table():
+    pytest.importorskip("babel")
+    frame = pl.DataFrame({"g": ["A", "B"] * 2000, "x": [5e5, 2e6] * 2000})
+    statistics = {"m": dpf.quantile("x", q=0.9, bounds=(0, 1_234_567)), "s": dpf.sum("x", bounds=(0, 1_234_567))}
+    with dpf.Ledger(epsilon=99), seeded(2):
+        found = frame.dp.group_by("g", keys=list("ABCDEFGH")).agg(**statistics, epsilon=9, checks=0.5)
+    tables = {locale: found.dp.table("markdown", locale=locale) for locale in (None, "de")}
+    notes = {
+        locale: [line for line in table.splitlines() if line.startswith("- ")][:-1] for locale, table in tables.items()
+    }
+    assert any(",000" in note for note in notes[None])
+    assert any("above 1,234,567" in note for note in notes[None])
+    assert any("49.9% to" in note for note in notes[None])
+    swapped = {",": ".", ".": ","}
+    assert notes["de"] == [re.sub(r"(?<=\d)[.,](?=\d)", lambda mark: swapped[mark[0]], note) for note in notes[None]]
 
 
 def test_formats_are_checked(wards):

@@ -114,7 +114,7 @@ def test_112_nothing_is_said_to_be_denoised_where_nothing_was(engine):
         found = frame.dp.group_by("ward", keys=["A", "B"]).sum("x", bounds=(-10, 10), epsilon=1)
     facts = found.dp.provenance
     assert facts["measures"]["x_sum"]["denoise"][0]["chose"] == "none"
-    assert statements.denoised_words(facts, str) == []
+    assert statements.denoised_words(facts) == []
 
 
 def test_112_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(engine):
