@@ -147,15 +147,17 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks
     if any(_is_moved(cell) for panel in panels if panel.kind != "heatmap" for cell in panel.cells):
         said.append("intervals surround the unbiased values, which adjusting moved")
     has_zeros = any(cell["value"] == 0.0 and _middle(cell) < 0.0 for cell in cells)
-    said += [_at_zero(words) for words in drawn if has_zeros or AT_ZERO not in words]
+    said += [_at_zero(words, len(released) > 1) for words in drawn if has_zeros or AT_ZERO not in words]
     return [*said, *facts["notes"], *checks]
 
 
-def _at_zero(words: str) -> str:
-    """Return a note on adjusting, shortened where adjusting only raised numbers below 0."""
+def _at_zero(words: str, named: bool) -> str:
+    """Return a note on adjusting, shortened where adjusting only raised numbers below 0; `named` keeps its names."""
     if AT_ZERO not in words:
         return words
-    return f"numbers below 0 are shown as 0{', and the others lowered so that sums stay' if 'lowered' in words else ''}"
+    change, _, names = words.partition(": ")
+    lowered = ", and the others lowered so that sums stay" if "lowered" in change else ""
+    return f"numbers below 0 are shown as 0{lowered}{f': {names}' if named else ''}"
 
 
 def _clipped(statistic: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -11,7 +12,11 @@ from seen import seen
 
 import dpframe as dpf
 from dpframe.denoise import choose
-from dpframe.display import statements
+from dpframe.display import result_charts, statements
+from dpframe.display.layout import Asked
+from dpframe.display.report import caption_of
+from dpframe.release import provenance
+from dpframe.testing import seeded
 
 COLUMNS = ["column", "by", "interval", "noisy_rmse", "denoised_rmse"]
 
@@ -106,6 +111,24 @@ def test_the_small_print_says_it(denoise):
     assert "shown as 0" not in captions
     assert ("denoised" in found.dp.table().as_raw_html()) == (denoise is not None)
     assert SAID[denoise] in found.dp.table().as_raw_html()
+
+
+def test_captions_name_the_numbers_that_each_adjustment_concerns():
+    """Where the numbers of one statistic were lowered and those of another were not, two captions contradicted."""
+    pytest.importorskip("altair")
+    with dpf.Ledger(epsilon=9), seeded(2):
+        frame = pl.DataFrame({"age": [10.0, 20.0, 30.0] * 400, "ward": ["A", "B"] * 600})
+        found = frame.dp.group_by("ward", keys=list("ABCDEFGH")).agg(
+            n=dpf.count(), s=dpf.sum("age", bounds=(0, 100)), epsilon=1.0, checks=False
+        )
+    facts = copy.deepcopy(dict(provenance.counted(found.dp.provenance)))
+    for name, chose in (("n", "none, non-negative"), ("s", "none, non-negative, with its sums")):
+        facts["measures"][name]["denoise"] = [{"name": "auto", "chose": chose}]
+    captions = caption_of(result_charts.of_result(found, facts, {}), [])
+    assert "Numbers below 0 are shown as 0: n." in captions
+    assert "Numbers below 0 are shown as 0, and the others lowered so that sums stay: s." in captions
+    alone = caption_of(result_charts.of_result(found, facts, {}, Asked(value="n")), [])
+    assert "Numbers below 0 are shown as 0." in alone
 
 
 def test_112_nothing_is_said_to_be_denoised_where_nothing_was(engine):
