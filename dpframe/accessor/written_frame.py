@@ -204,6 +204,7 @@ class WrittenFrame(ChangedFrame):
         facts = provenance.counted(self._alone("statement"))
         facts = rounding.placed(facts, provenance.checked_numbers(self._frame, facts))
         errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
+        facts = statements.with_changed(self._frame, facts)
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
         ends = {name: rounding.of_frame(self._frame, facts, name) for name in facts["measures"]}
         middles = {

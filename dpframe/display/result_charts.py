@@ -17,7 +17,7 @@ from dpframe.display.charts import NARROW, WIDTH, Words
 from dpframe.display.drawing import Cell, Panel
 from dpframe.display.layout import SCALES, Asked, Dimension, Layout, Row, label
 from dpframe.display.result_tables import is_two_way
-from dpframe.display.statements import NOTHING, confidence_of, margin_words
+from dpframe.display.statements import NOTHING, confidence_of, margin_words, with_changed
 from dpframe.display.subjects import is_pairs, quantile
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
@@ -46,6 +46,7 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     """
     asked = asked or Asked()
     layout.check_asked(asked)
+    facts = with_changed(frame, facts)
     rows = layout.distinct(build.rows(frame), facts["cells"], subtotals="levels" in facts)
     noisy = [name + NOISY for name in facts["measures"] if rows and name + NOISY in rows[0]]
     names = layout.measures_of(asked.value, list(facts["measures"]), noisy)

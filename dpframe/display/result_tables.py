@@ -14,7 +14,7 @@ from dpframe.display import rounding, subjects
 from dpframe.display.layout import to_the_minute, unlike
 from dpframe.display.pages import at_least
 from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, Shown, Write, rounded, step_words, writer
-from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words, promised
+from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words, promised, with_changed
 from dpframe.errors import harmless
 from dpframe.frames import build, changes, foreign
 from dpframe.queries.query import ERROR, NOISY
@@ -78,7 +78,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
 
     `errors` holds, by statistic, the expected errors of adjusted values in the order of the rows.
     """
-    write = writer(look.locale)
+    write, facts = writer(look.locale), with_changed(frame, facts)
     rows, statistics = build.rows(frame), list(facts["measures"])
     ends = {name: rounding.of_frame(frame, facts, name) for name in statistics}
     kinds = kinds_of(rows, facts)

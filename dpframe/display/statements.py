@@ -19,9 +19,11 @@ from dpframe.display import rounding, subjects
 from dpframe.display.pages import at_least, margin, number
 from dpframe.display.rounding import AS_IT_WAS, CUT, Write, does, english, is_unplaced, short_words, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
+from dpframe.frames import build
 from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import WEAK_EPSILON, noun_of
 from dpframe.queries.contributions import POPULATION
+from dpframe.queries.query import NOISY
 
 STEPS = 255  # equal factors from the least to the largest error: at most 4% each if these span four powers of ten
 MANY = 2**16  # from so many cells on, a few percent less text are not worth the time
@@ -83,10 +85,25 @@ def cell_rmse(statistic: Mapping[str, Any], size: int) -> Floats | None:
     return unpacked(first["cell_rmse"], size)
 
 
+def with_changed(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record with the names of the statistics in whose released numbers adjusting changed some number.
+
+    Without the unbiased values, any 0 may be a negative number that was raised.
+    """
+    changed = []
+    for name in facts["measures"]:
+        values = build.numbers(frame, name)
+        kept = build.numbers(frame, name + NOISY) if name + NOISY in facts["columns"] else None
+        if np.any(values == 0.0 if kept is None else values != kept):
+            changed.append(name)
+    return {**facts, "changed": changed}
+
+
 def denoised_words(facts: Mapping[str, Any], write: Write = english) -> list[str]:
     """Return notes for charts and tables: adjusted values are biased, with an estimate of their error.
 
-    There is no such note where nothing was adjusted; values that were only raised to 0 have a note of their own.
+    There is no such note where nothing was adjusted; values that were only raised to 0 have a note of their own, unless
+    the record says by `with_changed` that none of them changed.
     """
     parts: list[str] = []
     unknown: list[str] = []
@@ -99,6 +116,8 @@ def denoised_words(facts: Mapping[str, Any], write: Write = english) -> list[str
         if not statistic["denoise"] or all(does(step) == AS_IT_WAS for step in statistic["denoise"]):
             continue
         if all(does(step) in (AS_IT_WAS, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
+            if name not in facts.get("changed", facts["measures"]):
+                continue
             (lowered if any(does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
             continue
         errors = dict.fromkeys(short_words(error, write) for error in estimated_rmse(statistic) if error is not None)
