@@ -92,9 +92,9 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
     columns = [*(_key(column, axis) for axis in axes for column in axis["columns"]), *across(facts)]
     degree = max((measure.get("degree", 0) for measure in facts["measures"].values()), default=0)
     if degree:
-        most = f"{degree} of its columns" if degree > 1 else "one of its columns"
-        named = f"which are {listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
-        return f"{names} in all tables of up to {most}, {named}"
+        most = f"up to {degree}" if degree > 1 else "one"
+        of = f"the columns {listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} columns"
+        return f"{names} in all tables of {most} of {of}"
     return f"{names}{of}" + (f" by {listed(columns)}" if columns else "") + _of_the_top(facts)
 
 

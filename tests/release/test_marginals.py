@@ -240,8 +240,10 @@ def test_no_negative_cells():
 def test_results_say_what_they_are():
     found = people().dp.marginals(COLUMNS, keys=KEYS, ledger=ledger(), **PRICE)
     assert found.dp.statement().startswith(
-        "Result: number of rows in all tables of up to 2 of its columns, which are sex, ward and age."
+        "Result: number of rows in all tables of up to 2 of the columns sex, ward and age."
     )
+    alone = people().dp.marginals(COLUMNS, keys=KEYS, degree=1, ledger=ledger(), **PRICE)
+    assert "number of rows in all tables of one of the columns sex, ward and age." in alone.dp.statement()
     errors = found.dp.errors()
     assert errors["by"].to_list() == ["", "sex", "ward", "age", "sex, ward", "sex, age", "ward, age"]
     noise = found.dp.measurements()
