@@ -108,7 +108,9 @@ def _errors(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _known(error: float | None) -> str:
-    return "-" if error is None else margin(error)
+    if error is None:
+        return "-"
+    return margin(error) if math.isfinite(error) else english(error, None)
 
 
 def cost_words(facts: Mapping[str, Any]) -> str:

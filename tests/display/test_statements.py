@@ -312,3 +312,17 @@ def test_bounds_have_all_their_digits(tmp_path):
     pytest.importorskip("altair")
     plain = frame.dp.mean("x", bounds=(0, 2_500_000), checks=False, **asked)
     assert "Values of x are clipped to [0, 2,500,000]." in seen(plain.dp.plot())["captions"]
+
+
+def test_a_page_writes_an_open_margin_as_everywhere_else(tmp_path):
+    """The divisor of a ratio of three rows may be 0, so its margin is infinite."""
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 1.0, 1.0]})
+    bounds = {"x": (0, 9), "y": (0, 9)}
+    with seeded(1), dpf.Ledger(epsilon=9):
+        found = frame.dp.agg(r=dpf.ratio("x", "y", bounds=bounds), epsilon=0.01, checks=False)
+    assert math.isinf(found["r_error"].item())
+    found.dp.write_html(tmp_path / "page.html", charts=False)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    errors = page[page.index("Errors: the largest of all rows") :]
+    assert '<td class="n">∞</td>' in errors
+    assert ">inf<" not in page
