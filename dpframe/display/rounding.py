@@ -202,7 +202,7 @@ def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Stat
             if "bounds" in measures[name]:
                 lower, upper = (write(float(bound), None) for bound in measures[name]["bounds"])
                 where = f"<= {lower} or >= {upper}"
-            said.append(f"{name}: an end on a bound of its values says that it may lie beyond it ({where})")
+            said.append(f"an end of {name} on a bound of its values says that {name} may lie beyond it ({where})")
     return said
 
 

@@ -209,7 +209,7 @@ class Plan(Costing):
         leaves_out = any(axis.coding != "rest" for axis in self.query.keys.axes)
         subtotals = (declared,) if self.query.subtotals and leaves_out else ()
         names = ", ".join(self.together)
-        together = (f"{names} are released together, and cost this together",) if self.together else ()
+        together = (f"released together, at one cost for all: {names}",) if self.together else ()
         of_keys = _found_notes(self) if self.query.keys.unknown else []
         of_values = tuple(
             note

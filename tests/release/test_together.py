@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import dpframe as dpf
 from dpframe.accounting.comparison import composed_epsilon
+from dpframe.display.report import caption_of
 from dpframe.exact import down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.auto import tightened
@@ -305,7 +306,7 @@ def test_the_answers_are_those_of_the_previews():
     assert [frame.dp.provenance["label"] for frame in found.values()] == ["by age", "both"]
     for frame in found.values():
         assert frame.dp.provenance["cost"] == {"epsilon": 1e6, "delta": 1e-6, "accounting": "basic"}
-        assert "ages, visits are released together, and cost this together" in frame.dp.provenance["notes"]
+        assert "released together, at one cost for all: ages, visits" in frame.dp.provenance["notes"]
     listed = ledger.to_frame()
     assert listed["query"].to_list()[0].startswith("ages: count() by age: 2 bins; visits: ")
     assert (listed.height, ledger.spent) == (1, dpf.PrivacyLoss(1e6, 1e-6))
@@ -464,3 +465,17 @@ def test_a_frame_that_got_other_columns_since_is_refused(name, values, error):
     with pytest.raises(error, match=f"column '{name}'"):
         dpf.release_together({"sums": plan}, epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
+
+
+def test_no_caption_changes_the_case_of_a_name():
+    """Sentences begin with a capital letter, and so must not begin with a name that the caller chose."""
+    pytest.importorskip("altair")
+    frame = pl.DataFrame({"g": ["a", "b"] * 50, "x": [0.0, 1.0] * 50})
+    with dpf.Ledger(epsilon=9):
+        grouped = frame.dp.group_by("g", keys=["a", "b"])
+        plans = {"a": frame.dp.preview.count(epsilon=1), "b": grouped.preview.median("x", bounds=(0, 1), epsilon=1)}
+        found = dpf.release_together(plans, epsilon=1)
+    captions = caption_of(found["b"].dp.plot(), [])
+    assert "Released together, at one cost for all: a, b." in captions
+    assert "An end of x_median on a bound" in captions
+    assert "X_median" not in captions
