@@ -104,7 +104,7 @@ def viewed(record: Facts) -> Facts:
     wide = (step.get("column") for step in said["steps"] if step["verb"] == "wide")
     across = tuple(column for column in wide if isinstance(column, str))  # a file may leave it out
     view = View(rows, shape, cells, total, measures, is_sorted, _chosen(said["steps"]), across)
-    facts["notes"] = [*base["notes"], *_notes(said, view)]
+    facts["notes"] = [*base["notes"], *_notes(base, view)]
     return {**facts, "view": view}
 
 
@@ -212,14 +212,16 @@ def _step(step: Facts, levels: Sequence[int]) -> dict[str, Any]:
     return {name: fact for name, fact in step.items() if name != "estimated_rmse" or levels[:1] == [0]}
 
 
-def _notes(said: Facts, view: View) -> list[str]:
+def _notes(base: Facts, view: View) -> list[str]:
     """Return notes on rows that are left out."""
     shown_rows = view.cells.size
     if shown_rows == view.released:
         return []
     are, them = ("is", "it") if shown_rows == 1 else ("are", "them")
-    words = [f"{shown_rows:,} of {view.released:,} released rows {are} shown, so a total of {them} is no total of all"]
-    return [*words, CHOSEN] if view.chosen else words
+    words = f"{shown_rows:,} of {view.released:,} released rows {are} shown, so a total of {them} is no total of all"
+    if base["verb"] == "compare":  # nobody adds up differences of several statistics
+        words = f"{shown_rows:,} of {view.released:,} comparisons {are} shown"
+    return [words, CHOSEN] if view.chosen else [words]
 
 
 def _chosen(steps: Sequence[Facts]) -> str:

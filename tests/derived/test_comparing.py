@@ -303,6 +303,14 @@ def test_holm_widens_intervals_and_raises_p_values(clear):
     assert told([1e-6, 4e-6, 0.01], 4) == ["<= 4e-06", "<= 4e-06", "0.01"]
 
 
+def test_a_filtered_comparison_is_no_part_of_a_total(clear):
+    found = dpf.compare(clear, "B", "A")
+    for shown, note in ((1, "1 of 4 comparisons is shown"), (2, "2 of 4 comparisons are shown")):
+        text = found.dp.head(shown).dp.statement()
+        assert note in text
+        assert "total" not in text
+
+
 @pytest.mark.long
 def test_comparisons_are_shown_and_written(clear, tmp_path):
     pytest.importorskip("altair")
