@@ -26,7 +26,7 @@ from dpframe.display.statements import confidence_of
 from dpframe.display.subjects import each_once, protected, subject
 from dpframe.errors import harmless, listed, no_markup
 from dpframe.frames import build
-from dpframe.frames.changes import view_of
+from dpframe.frames.changes import CHOSEN, view_of
 from dpframe.frames.prints import Places
 from dpframe.privacy import noun_of
 from dpframe.queries.contributions import POPULATION
@@ -38,6 +38,13 @@ EVERYTHING = "For {rows}{name} the noise leaves nothing to be said."
 ROW = 44  # the height in pixels of a row, which holds two intervals, one below the other
 APART = 7  # the distance in pixels of each side from the middle of its row
 ALL = "all rows"
+OF_COMPARISONS = (  # parts of notes on how comparisons were made and shown, and not on what bounds left out
+    "p-values are adjusted for ",
+    "how far values of ",
+    " comparisons is shown",
+    " comparisons are shown",
+    CHOSEN,
+)
 
 
 def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) -> str:
@@ -92,15 +99,16 @@ def _accuracy(name: str, errors: Sequence[float], facts: Mapping[str, Any]) -> l
 def section(facts: Mapping[str, Any], table: Table, frame: Any, chart: Any) -> Section:
     """Return the section of a page; its statement leaves out the notes, which the page shows elsewhere."""
     statement = statement_of({**facts, "notes": []}, frame)
+    left_out = [note for note in facts["notes"] if not any(words in note for words in OF_COMPARISONS)]
     return Section(
         title_of(facts),
         facts["label"],
         "".join((paragraph(facts["warning"], "warning") if "warning" in facts else "", paragraph(statement))),
         shown(table, chart, table.notes),
-        tuple(note for note in table.notes if note not in (harmless(source(facts)), *facts["notes"])),
+        tuple(note for note in table.notes if note not in (harmless(source(facts)), *left_out)),
         "",
         (),
-        tuple(facts["notes"]),
+        tuple(left_out),
         "rows" if facts["unit"]["column"] is None else f"units ({noun_of(facts['unit']['column'])})",
         f"no cost: it is computed from releases; it protects {_units(facts)}",
         facts_list(_protection(facts)),

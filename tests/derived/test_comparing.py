@@ -303,6 +303,18 @@ def test_holm_widens_intervals_and_raises_p_values(clear):
     assert told([1e-6, 4e-6, 0.01], 4) == ["<= 4e-06", "<= 4e-06", "0.01"]
 
 
+def test_a_page_does_not_call_the_adjustment_of_p_values_left_out(clear, tmp_path):
+    adjusted = dpf.compare(clear, "B", "A", adjust="holm").dp.head(3)
+    adjusted.dp.write_html(tmp_path / "page.html", charts=False)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    below, trust = page.split("How far to trust these numbers", maxsplit=1)
+    trust = trust.split("Appendix", maxsplit=1)[0]
+    for note in ("p-values are adjusted for 4 comparisons", "3 of 4 comparisons are shown"):
+        assert note in below.split("</table>")[-1]
+        assert note not in trust
+    assert "what was left out" not in trust
+
+
 def test_a_filtered_comparison_is_no_part_of_a_total(clear):
     found = dpf.compare(clear, "B", "A")
     for shown, note in ((1, "1 of 4 comparisons is shown"), (2, "2 of 4 comparisons are shown")):
