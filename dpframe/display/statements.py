@@ -217,11 +217,13 @@ def _of_values(
     end = None if bounds is None else bounds[above]
     bound = end if end is None or isinstance(end, str) else write(end, None)
     in_all = any("unit_bounds" in measure for _, measure in users or ())
-    of = f"values of {row['of']} are"  # rows without a value do not count
+    column, own = _by_group(row, users or (), facts)
+    of, groups = f"values of {column} are", f"their {own}"  # rows without a value do not count
     if facts["unit"]["column"] is not None:
         what = "one or a sum" if users is None else "a sum" if in_all else "one"
-        of = f"{units} with a value of {row['of']} have {what}"
-    said = no_markup(f"of {of} {row['what']} {bound or 'its bounds'}")
+        of, groups = f"{units} with a value of {column} have {what}", f"its {own}"
+    limit = bound or (f"the bounds of {groups}" if own else "its bounds")
+    said = no_markup(f"of {of} {row['what']} {limit}")
     if users is None:  # the statistics are unknown, and the finding is reported all the same
         yield _said(row, f"{said}, clipped", f"{said}, clipped", facts, write), _found(row)
         return
@@ -234,6 +236,21 @@ def _of_values(
         yield _said(row, said, said, facts, write), False
     if ranks and (facts["unit"]["column"] is None or len(ranks) == len(users)):  # a share of units says no more
         yield from _of_quantiles(row, said, bound, ranks, facts, write)
+
+
+def _by_group(row: Facts, users: Users, facts: Facts) -> tuple[str, str | None]:
+    """Return the checked column with its condition, and the key column whose groups have bounds of their own, if any.
+
+    The record names both in one text: "cost in its ward where ...".
+    """
+    whole = facts["whole"] if hasattr(facts.get("view"), "measures") else facts  # as in `_clipped`
+    for _, measure in users:
+        if "bounds_of_groups" in measure:
+            column, key = str(measure["column"]), str(whole["cells"][0]["columns"][0])
+            named = f"{column} in its {key}"
+            if row["of"].startswith(named):
+                return column + row["of"].removeprefix(named), key
+    return str(row["of"]), None
 
 
 def _of_quantiles(

@@ -290,7 +290,7 @@ def test_the_verbs_and_their_records(tmp_path):
         again = dpf.read_parquet(tmp_path / f"{name}.parquet")
         assert json.loads(json.dumps(again.dp.provenance)) == result.dp.provenance
         said = result.dp.statement()
-        assert "values of cost in its ward where 0 <= u < 1000 are above its bounds, clipped" in said
+        assert "values of cost where 0 <= u < 1000 are above the bounds of their ward, clipped" in said
         with pytest.raises(InvalidArgument, match="with bounds of their own" if name in ("sum", "mean") else name):
             result.dp.total()
         with pytest.raises(InvalidArgument, match="each group has its own" if name in ("sum", "mean") else name):

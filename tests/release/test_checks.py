@@ -791,19 +791,19 @@ def test_what_bounds_made_wrong_is_said_of_changed_frames(clipped, change, said)
     for text in (made.dp.statement(), made.dp.table("csv")):
         assert {name: text.count(f"clipped: this lowers {name}, {UNCOVERED}") for name in said} == said, text
     if "own" in said:
-        assert text.count("x in its g are above its bounds") == said["own"]
+        assert text.count("x are above the bounds of their g") == said["own"]
 
 
 def test_what_bounds_made_wrong_is_said_of_wide_frames(clipped, tmp_path):
     wide = clipped.dp.select("own").dp.wide("g")
-    line = f"100% of values of x in its g are above its bounds, clipped: this lowers A and B, {BOTH_UNCOVERED}"
+    line = f"100% of values of x are above the bounds of their g, clipped: this lowers A and B, {BOTH_UNCOVERED}"
     for made in (wide, wide.dp.round()):
         assert line in made.dp.statement()
         assert line in made.dp.table("csv")
     wide.dp.write_html(tmp_path / "page.html", charts=False)
-    assert "x in its g are above its bounds" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "x are above the bounds of their g" in (tmp_path / "page.html").read_text(encoding="utf-8")
     labeled = clipped.dp.table("csv", labels={"columns": {"g": "Ward"}})
-    assert "x in its g are above its bounds" in labeled
+    assert "x are above the bounds of their g" in labeled
     pytest.importorskip("altair")
     assert line.split(", clipped", maxsplit=1)[0] in str(wide.dp.plot().to_dict())
 
@@ -842,7 +842,7 @@ def two_of_one_column(which):
     ("which", "said"),
     [
         ("units", "100% of units (p) with a value of x have a sum above 85,"),
-        ("groups", "100% of values of x in its g are above its bounds,"),
+        ("groups", "100% of values of x are above the bounds of their g,"),
         (
             "conditions",
             "40% of values of x where k is 'c0', 'c1', 'c2', 'c3', 'c4', 'c5' or one of 4 more are above 10,",
