@@ -90,7 +90,7 @@ CHECKS = (
         "checks",
         "a page that says nothing of checks",
         "result_tables.notes_of",
-        "*check_lines(facts), ",
+        "*check_lines(facts, write), ",
         "",
         SAID,
     ),
