@@ -300,7 +300,7 @@ def test_a_map_of_pairs():
     found = people().dp.correlation(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)
     chart = seen(found.dp.plot())
     marks = [layer["mark"]["type"] for layer in chart["layer"]]
-    assert marks[:2] == ["rect", "text"]
+    assert marks[0] == "rect"  # a second layer outlines pairs whose margin reaches 0
     assert set(marks) == {"rect", "text"}
     assert len(chart["data"]["values"]) == 6  # each pair on both sides of the diagonal
     by_group = people().dp.group_by("g", keys=["A", "B"])
