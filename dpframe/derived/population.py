@@ -22,7 +22,7 @@ from dpframe.derived.sums_of_noise import law_of, normal_quantile
 from dpframe.derived.traced import Source
 from dpframe.display.pages import margin
 from dpframe.display.rounding import HIGH, LOW, end_words, of_frame
-from dpframe.errors import InvalidArgument, capital, is_one_of, shown
+from dpframe.errors import InvalidArgument, is_one_of, sentence, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
 from dpframe.privacy import PrivacyUnit
@@ -485,5 +485,5 @@ def sentences(frame: Any) -> list[str]:
                 f"For the population behind these data, the margin of error of {name} (noise and sampling) is {sizes}."
             )
         if known.size and is_bounded_only(source, name):
-            said.append(f"{capital(spread_words(name))}.")
+            said.append(sentence(spread_words(name)))
     return said

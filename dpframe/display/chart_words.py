@@ -21,7 +21,7 @@ from dpframe.display.statements import (
     warned_lines_by_share,
 )
 from dpframe.display.subjects import across, heading, is_pairs, measure, stated, subject, titled
-from dpframe.errors import capital, listed, no_markup
+from dpframe.errors import capital, listed, no_markup, sentence
 from dpframe.queries.sameness import agree
 
 Facts = Mapping[str, Any]
@@ -61,7 +61,7 @@ def words(
 
 
 def _sentences(captions: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{capital(words)}." for words in dict.fromkeys(captions))
+    return tuple(map(sentence, dict.fromkeys(captions)))
 
 
 def axis_title(names: Sequence[str], facts: Facts) -> str:

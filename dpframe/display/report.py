@@ -17,7 +17,7 @@ from dpframe._version import VERSION
 from dpframe.display import theme
 from dpframe.display.still import Look, drawn, without_captions
 from dpframe.display.table_formats import TABLE_RULES, variables
-from dpframe.errors import capital, harmless, listed, no_markup
+from dpframe.errors import harmless, listed, no_markup, sentence
 from dpframe.queries.contributions import POPULATION, TABLE
 from dpframe.queries.statistics import CONFIDENCE
 
@@ -169,7 +169,7 @@ def _shared(sections: Sequence[Section]) -> list[str]:
 
 def _cost(sections: Sequence[Section]) -> str:
     if len(sections) == 1:
-        return paragraph(f"{capital(sections[0].cost)}.")
+        return paragraph(sentence(sections[0].cost))
     return items([f"{one.title}: {one.cost}" for one in sections])
 
 
@@ -364,7 +364,7 @@ def caption_of(chart: Any, said: Sequence[str]) -> str:
     title = getattr(chart, "title", None)
     subtitle = getattr(title, "subtitle", "")
     look = getattr(type(chart), "_dpframe_look", Look())
-    elsewhere = {f"{capital(no_markup(words))}." for words in said}
+    elsewhere = {sentence(no_markup(words)) for words in said}
     sentences = [one for paragraph in look.paragraphs for one in paragraph if one not in elsewhere]
     below = (*look.left_out, *sentences, *look.captions)
     parts = (f"{subtitle}." if isinstance(subtitle, str) and subtitle else "", *below)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpframe.display import rounding, subjects
 from dpframe.display.pages import at_least, margin, number
 from dpframe.display.rounding import AS_IT_WAS, CUT, Write, does, english, is_unplaced, short_words, step_words
-from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
+from dpframe.errors import InvalidArgument, harmless, listed, no_markup, sentence
 from dpframe.frames import build
 from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import WEAK_EPSILON, noun_of
@@ -521,9 +521,9 @@ def statement_of(
         sentences += [*_accuracy(facts, errors), *told, *_drowned(facts, values, errors, ends, cell)]
     else:
         sentences.append(NOTHING)
-    denoised = [f"{capital(words)}." for words in denoised_words(facts)]
+    denoised = list(map(sentence, denoised_words(facts)))
     left_out = [f"Note: {note}." for note in facts["notes"]]
-    left_out += [f"{capital(line)}." for line in check_lines(facts)]
+    left_out += map(sentence, check_lines(facts))
     return harmless(" ".join([*sentences, *denoised, *left_out]))
 
 
@@ -639,7 +639,7 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
     said, level = [], f"95%{_at_once(facts)}"
     for name, all_of_them in errors.items():
         if (chosen := chosen_words(name, facts)) is not None:
-            said.append(f"{capital(chosen)}.")
+            said.append(sentence(chosen))
             continue
         least, most = min(all_of_them), max(all_of_them)
         of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, ()) else name

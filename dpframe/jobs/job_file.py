@@ -502,7 +502,7 @@ def _report(top: Table, questions: Sequence[Question], folder: Path, variables: 
         spending.checked(words["text"], words["labels"], words["order"], chosen)
     given = table.text("path", 'path = "report.html"')
     path = _placed(given, folder, variables)
-    if path.suffix.lower() not in (".html", ".htm"):
+    if path.suffix.lower() not in files.PAGES:
         raise InvalidArgument(f"{table.where}: path must end in .html, not {shown(path.name)}. Rename it.")
     labels = tuple(label for label in known if label in chosen)
     return Report(table.where, path, variables.written(given), table.maybe_text("title"), labels, words)

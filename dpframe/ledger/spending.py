@@ -9,7 +9,7 @@ from typing import Any
 from dpframe.display import report
 from dpframe.display.layout import check_labels
 from dpframe.display.report import Budget, Section
-from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, capital, checked_text, closest, shown
+from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, checked_text, closest, sentence, shown
 from dpframe.files import write_page
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
@@ -70,7 +70,7 @@ def budget_of(statement: Statement, entries: Entries, *, charts: bool) -> Budget
     """Return the ledger's part of a page. It omits the place of the ledger, because a report is for others."""
     last, facts = statement.summary.last, dict(statement.facts(kept=False))
     line = BETWEEN.join(f"{name} {facts[name]}" for name in IN_ONE_LINE if name in facts)
-    said = [report.paragraph(f"{capital(line)}.")]
+    said = [report.paragraph(sentence(line))]
     said += [report.paragraph(facts[name], "warning") for name in WARNINGS if name in facts]
     if statement.filled is not None:
         said.insert(0, report.bar(statement.filled, f"{statement.percent} is spent"))

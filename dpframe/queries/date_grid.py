@@ -38,17 +38,13 @@ WORDS = {
     "12h": "half days",
 }
 STEPS = {  # the noun for several steps of a grid
-    "1d": "days",
+    **WORDS,
     "1w": "weeks",
     "1mo": "months",
     "1q": "quarters",
     "1y": "years",
-    "15m": "quarters of an hour",
-    "30m": "half hours",
-    "1h": "hours",
     "3h": "steps of 3 hours",
     "6h": "steps of 6 hours",
-    "12h": "half days",
 }
 TIMES_EXAMPLE = 'Write for instance keys=dpf.dates("2025-01-06T00:00", "2025-01-06T23:00", every="1h").'
 DATES_EXAMPLE = 'Write for instance keys=dpf.dates("2025-01-06", "2025-12-29", every="1w").'

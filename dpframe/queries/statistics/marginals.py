@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.denoise.sums import without_negatives
-from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
+from dpframe.errors import InvalidArgument, InvalidType, how_many, is_one_of, shown
 from dpframe.exact import is_whole
 from dpframe.queries import limits
 from dpframe.queries.contrasts import ContrastDesign, Objective, Subset
@@ -275,8 +275,7 @@ class Marginals(Statistic):
 
     def __str__(self) -> str:
         columns = ", ".join(axis.columns[0] for axis in self.attributes)
-        most = f"{self.degree} column{'' if self.degree == 1 else 's'}"
-        return f"marginals of {columns} by tables of up to {most}"
+        return f"marginals of {columns} by tables of up to {how_many(self.degree, 'column')}"
 
 
 @cache
