@@ -18,7 +18,7 @@ from dpframe.display.layout import Asked
 from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames import build
+from dpframe.frames import build, register
 from dpframe.frames.prints import Places
 from dpframe.release import provenance
 
@@ -37,8 +37,6 @@ NOT_HERE = {  # verbs that only releases have, and their replacements
     "change": RELEASE,
     "chi2": RELEASE,
 }
-OFFERED = ("provenance", "plot", "table", "statement", "write_parquet", "write_html")
-TESTED = ("provenance", "statement", "write_parquet")  # verbs of a test, which has no interval
 
 
 class DerivedFrame(ReleasedFrame):
@@ -154,7 +152,13 @@ class DerivedFrame(ReleasedFrame):
             sections.append(derived.section(said, table, plain, chart))
         return sections
 
-    def __repr__(self) -> str:
-        stamp = "" if self._stamp is None else f"{self._stamp}; "
-        offered = TESTED if self._records[0]["verb"] == "chi2" else OFFERED
-        return f"<.dp of numbers computed from releases: {stamp}{', '.join(offered)}>"
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in NOT_HERE]
+
+    @property
+    def _verbs(self) -> register.Verbs:
+        """The verbs to list."""
+        return register.OF_TESTS if self._records[0]["verb"] == "chi2" else register.OF_COMPUTED
+
+    def _title(self) -> str:
+        return ".dp of numbers computed from releases, which are public" + (f"; {self._stamp}" if self._stamp else "")

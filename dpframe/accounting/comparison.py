@@ -224,7 +224,7 @@ def _epsilon(noise: Curve, delta: Fraction) -> Fraction:
 
 
 def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
-    """Apply theorems on equal releases, which use epsilon and delta alone, at the best of nine splits of delta."""
+    """Apply theorems on equal releases, which use epsilon and delta alone, at the best of several splits of delta."""
     first, count = noises[0], len(noises)
     if any(noise != first for noise in noises):
         return _neither("for equal releases alone")
@@ -238,6 +238,8 @@ def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
         return _neither("a part of delta would be below all floats")
     each = [(_epsilon(first, leak), leak + lost, slack) for leak, slack in splits]
     advanced = min(advanced_composition(e, leak, count, slack=slack).epsilon for e, leak, slack in each)
+    if first.pure_epsilon is None:  # optimal composition also applies if the releases have all of delta
+        each.append((_epsilon(first, left / count), left / count + lost, Fraction(0)))
     optimal = min(optimal_composition(e, leak, count, total_delta=delta).epsilon for e, leak, _ in each)
     return [
         Compared("advanced", advanced, "Dwork, Rothblum and Vadhan 2010, from epsilon and delta alone"),

@@ -176,7 +176,8 @@ def _along(
     others = [name for axis in source.facts["cells"] for name in axis["columns"] if name != lines.name]
     numbers = {name: made(form, lines) for name, form in _forms(source, verb, others=others).items()}
     notes = _outside(source, others) if verb in SUMS else []
-    return _built(source, source.labels, kept, numbers, verb, words, notes)
+    step = int(lines.steps[0]) if verb != "cumulative" and lines.steps.size else 1
+    return _built(source, source.labels, kept, numbers, verb, words, notes, step)
 
 
 def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
@@ -367,8 +368,11 @@ def _built(
     verb: str,
     words: str,
     notes: Sequence[str] = (),
+    step: int = 1,
 ) -> Any:
     facts = facts_of("changed", verb, words, [source], CONFIDENCE, notes)
+    if step > 1:
+        facts["step"] = step  # between consecutive keys in order, if a filter left out those between
     measures = {name: measure_of(facts) for name in forms}
     for name in forms:
         if verb == "share" and _is_of_both_signs(source.measures[name]):

@@ -230,10 +230,17 @@ def _words(name: str, measure: Facts, facts: Facts) -> str:
 def _over(facts: Facts) -> str:
     """Return the number of steps along the ordered key as text, if it is more than 1."""
     verb, found = facts["verb"], re.fullmatch(r"[a-z]+\((\d{1,9})\)", str(facts["expression"]))
-    if verb not in OVER or found is None or (n := int(found[1])) == 1:
+    if verb not in OVER or found is None:
         return ""
+    n, step = int(found[1]), facts.get("step", 1)
     ordered = [axis.get("every") for axis in facts["cells"] if "every" in axis or "bins" in axis]
     steps = STEPS.get(ordered[0], "places") if len(ordered) == 1 else "places"
+    if steps != "places" and verb != "rolling":
+        n *= step
+    elif step > 1:
+        steps = "places"  # of the keys that a filter left
+    if n == 1:
+        return ""
     return OVER[verb].format(f"{n:,} {steps}")
 
 

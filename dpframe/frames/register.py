@@ -98,15 +98,24 @@ OF_RESULTS: Verbs = {
         "total": "Compute the sum of the rows, or of those that agree in by",
     },
 }
-WITHOUT_NUMBERS = {  # the verbs of a choice and of suggested bounds, which hold no numbers with errors
-    "provenance",
-    *("relabel", "filter", "sort", "head", "write_html", "write_parquet", "checks"),
-}
-OF_CHOICES: Verbs = {
-    title: mine
-    for title, verbs in OF_RESULTS.items()
-    if (mine := {name: line for name, line in verbs.items() if name in WITHOUT_NUMBERS})
-}
+
+
+def _among(*names: str) -> Verbs:
+    """Return some verbs of a result, in their groups."""
+    return {
+        title: mine
+        for title, verbs in OF_RESULTS.items()
+        if (mine := {name: line for name, line in verbs.items() if name in names})
+    }
+
+
+# A choice and suggested bounds hold no numbers with errors.
+OF_CHOICES = _among("provenance", "relabel", "filter", "sort", "head", "write_html", "write_parquet", "checks")
+OF_COMPUTED = _among(
+    *("plot", "table", "statement", "provenance", "relabel", "filter", "sort", "head", "select", "wide"),
+    *("parts", "write_html", "write_parquet", "checks"),
+)
+OF_TESTS = _among("statement", "provenance", "write_parquet")  # a test has no interval
 
 
 def _help(verbs: Verbs) -> list[str]:

@@ -121,15 +121,16 @@ def _argument(table: Table, name: str, value: Any) -> Any:
     if name in ("bounds", "unit_bounds", "weight_bounds") and isinstance(value, list):
         return tuple(plain_value(value))
     if name == "where" and isinstance(value, dict):
-        return {column: _condition(one) for column, one in value.items()}
+        return {column: _condition(table, column, one) for column, one in value.items()}
     if name == "categories" and isinstance(value, dict):
         return _keys(table, value)
     return plain_value(value)
 
 
-def _condition(value: Any) -> Any:
+def _condition(table: Table, column: str, value: Any) -> Any:
     """Return a value, a list of values, or a range from ``{low = 18, high = 65}``, whose ends are optional."""
-    if isinstance(value, dict) and value and set(value) <= {"low", "high"}:
+    if isinstance(value, dict) and value and "missing" not in value:
+        Table(f"{table.where}, where {column!r}", value).check_keys({"low", "high"})
         return plain_value(value.get("low")), plain_value(value.get("high"))
     return plain_value(value)
 

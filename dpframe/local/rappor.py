@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_epsilon, exactly, rounded_up, to_digits
-from dpframe.frames.columns import column_frame, taken, typed_frame, values_of
-from dpframe.frames.kinds import library_of
+from dpframe.frames.columns import UNNAMED, column_frame, taken, typed_frame, values_of
+from dpframe.frames.kinds import is_frame, library_of
 from dpframe.local import report_text
 from dpframe.local.categorical import question_of, truths
 from dpframe.local.method import (
@@ -267,8 +267,18 @@ class Rappor(LocalMethod):
         makes the same ones. The value is not hashed: bits that change with the value would reveal that it changed. For
         the same reason, never call this again in a period with another value: the kept bits stay. The guarantee is
         computational here: it holds against anyone who cannot distinguish HMAC-SHA256 from random bits.
+
+        The name of the series is hashed too: name each question differently, and never rename it. Two questions of one
+        name would share their random bits, and so reveal whether their answers differ. A series without a name is
+        refused.
         """
-        known = Memo(secret, checked_people(people), period, column_frame(series)[1])
+        _, name = column_frame(series)
+        if name == UNNAMED and not is_frame(series) and getattr(series, "name", None) != UNNAMED:
+            raise InvalidArgument(
+                "series must have a name: the random bits of two columns without names would be the same. "
+                'Write for instance pl.Series("home", values).'
+            )
+        known = Memo(secret, checked_people(people), period, name)
         return randomizing.randomized_series(series, _Memoized(self, known))
 
     @trimmed

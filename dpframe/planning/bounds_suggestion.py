@@ -120,7 +120,7 @@ class NoisyGrid:
     @cached_property
     def seen(self) -> tuple[int, int] | None:
         """The first and the last bin that stand out from the noise, alone or with neighbors; None if no bin does."""
-        far = stands_out(self.counts.size * len(WINDOWS), self.law[0]) * self.deviation
+        far = stands_out(self.counts.size * len(WINDOWS), self.law) * self.step
         first, last = self.counts.size, -1
         for window in WINDOWS:  # a longer window counts only outside of the bins that shorter ones found
             sums = np.convolve(self.counts, np.ones(window), mode="valid")

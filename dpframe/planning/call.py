@@ -99,7 +99,7 @@ class Denoising:
                 called = getattr(name, "__name__", "it")
                 raise InvalidArgument(
                     f"denoise must be a function (values, noise) -> values, and {called} cannot be called with these "
-                    f"two alone. Write lambda values, noise: {called}(values, noise, ...)."
+                    f"two alone. Write lambda values, noise: {called}(...)."
                 )
 
 
@@ -157,7 +157,7 @@ class Question:
 class Call:
     """A question, the frame to ask, the ledger to charge, and the words of the caller, on which no plan depends."""
 
-    frame: Any = field(compare=False)
+    frame: Any = field(compare=False, repr=False)
     question: Question
     words: Words = NO_WORDS
     ledger: Any = None  # None: that of `with`, or the default; a release refuses all but ledgers

@@ -40,10 +40,15 @@ RARE = 0.001  # the chance that noise alone exceeds the limit in any of the numb
 ROUNDED = 1.0 + 1e-9  # a norm that exceeds a reach by less is equal to it, as 3 / sqrt(3) and sqrt(3) are
 
 
-def stands_out(numbers: int, pure: bool) -> float:
-    """Return the number of standard deviations above which one of `numbers` noisy numbers exceeds the noise."""
-    each = RARE / max(1, numbers)
-    return math.log(1 / (2 * each)) / math.sqrt(2) if pure else math.sqrt(2 * math.log(1 / each))
+def stands_out(numbers: int, law: Law) -> float:
+    """Return the number above which one of `numbers` noisy whole numbers exceeds the noise, in steps of the noise."""
+    each, (pure, deviation) = RARE / max(1, numbers), law
+    if not pure:
+        return deviation * math.sqrt(2 * math.log(1 / each)) + 0.5  # the noise is rounded
+    ratio = _ratio(deviation)
+    if ratio <= 0.0:
+        return 0.0
+    return max(0.0, math.ceil(math.log(each * (1 + ratio)) / math.log(ratio)) - 1.0)  # P(X > t) = q^(t + 1) / (1 + q)
 
 
 def enough(half: float, whole: float) -> float:
@@ -92,11 +97,16 @@ def _noise(law: Law, cells: int, draws: int, block: int) -> Floats:
     one, other = (chance + 0.5) * 2.0**-53
     if not is_pure:
         return np.asarray(np.rint(deviation * np.sqrt(-2.0 * np.log(one)) * np.cos(2.0 * np.pi * other)))
-    variance = deviation**2
-    ratio = (variance + 1 - math.sqrt(2 * variance + 1)) / variance  # q of the law, whose variance is 2 q / (1 - q)^2
+    ratio = _ratio(deviation)
     if ratio <= 0.0:
         return np.zeros((draws, cells))
     return np.asarray(np.floor(np.log(one) / math.log(ratio)) - np.floor(np.log(other) / math.log(ratio)))
+
+
+def _ratio(deviation: float) -> float:
+    """Return q of discrete Laplace noise, whose variance is 2 q / (1 - q)^2."""
+    variance = deviation**2
+    return variance / (variance + 1 + math.sqrt(2 * variance + 1))
 
 
 Booleans = NDArray[np.bool_]
@@ -303,14 +313,12 @@ def grid_of(ends: Mapping[str, Floats], noisy: Floats, law: Mapping[str, Any]) -
     """
     possible = ends["groups_left"] <= ends["rows_right"] - 1
     deviation = math.sqrt(law["variance"])
-    tail = stands_out(int(np.count_nonzero(possible)), law["p"] < 2)
+    far = stands_out(int(np.count_nonzero(possible)), (law["p"] < 2, deviation))
     counts = np.where(possible, noisy, 0.0)
     here = np.ones(counts.shape, dtype=np.bool_)
     for axis in (0, 1):
         sums, cells = counts.sum(axis=1 - axis), possible.sum(axis=1 - axis)
-        is_there = (counts.max(axis=1 - axis) > tail * deviation) | (
-            sums > deviation * np.maximum(SUMS * np.sqrt(cells), tail)
-        )
+        is_there = (counts.max(axis=1 - axis) > far) | (sums > np.maximum(SUMS * deviation * np.sqrt(cells), far))
         last = int(np.flatnonzero(is_there).max(initial=0))
         here &= np.expand_dims(np.arange(is_there.size) <= last, 1 - axis)
     rows, groups = ((ends[f"{name}_left"] + ends[f"{name}_right"] - 1) / 2 for name in ("rows", "groups"))

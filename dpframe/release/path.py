@@ -400,7 +400,7 @@ def _try_denoisers(plan: Plan) -> None:
             denoised(values, statistic, plan, {})
         except ReleaseFailed as error:
             cause = error.__cause__
-            fails = f"raises {said(cause)}" if cause else "returns values of another shape"
+            fails = f"raises {said(cause)}" if cause else "returns values of another shape, or NaN or infinity"
             raise InvalidArgument(
                 "denoise must be a function of noisy values and their noise, but on the values "
                 f"1, 2, 3, ... it {fails}. Nothing was charged. Fix the function."

@@ -90,7 +90,10 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
             exact = _looked(plan, frame, number)
             drawn = _draw(plan, ledger, entry, state, number, exact, labels, library)
             state = drawn or _wait(plan, ledger, entry, state, number)
-        log.info("released period %s of %s for %s, protecting %s", number, plan.words, plan.cost, plan.unit)
+        log.info(
+            "released period %s of %s, for %s once for all periods, protecting %s",
+            *(_named(plan, number), plan.words, plan.cost, plan.unit.words(in_all=True)),
+        )
     return frame_of(Stored.of(contents(ledger, entry, state)[number]), labels, library)
 
 

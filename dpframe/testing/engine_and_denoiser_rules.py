@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframe.denoise import DENOISERS, can_be_called, facts_of
 from dpframe.denoise.estimators import NoiseLaw
 from dpframe.engines import trial
-from dpframe.errors import how_many, named
+from dpframe.errors import how_many, named, shown
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.testing.broken import ContractBroken, may_not_fail, require
@@ -116,7 +116,9 @@ def check_denoiser(denoise: str | Callable[..., Any]) -> None:
     """
     function = DENOISERS.get(denoise) if isinstance(denoise, str) else denoise
     if not callable(function):
-        raise ContractBroken(f"signature: a denoiser must be a function or the name of one, not {named(denoise)}.")
+        raise ContractBroken(
+            f"signature: a denoiser must be a function or one of {sorted(DENOISERS)}, not {shown(denoise)}."
+        )
     require(
         can_be_called(function),
         "signature",

@@ -120,6 +120,37 @@ def test_a_result_without_numbers_lists_only_what_it_answers(tmp_path):
     assert "statement" in repr(dpf.concat([found["Mode of ward"]] * 2).dp)
 
 
+def test_numbers_computed_from_a_release_list_only_what_they_answer(tmp_path):
+    pytest.importorskip("altair")
+    frame = pl.DataFrame({"a": [0, 1] * 200, "b": [0, 1, 1, 0] * 100})
+    table = frame.dp.group_by("a", "b", keys={"a": [0, 1], "b": [0, 1]}).count(
+        epsilon=9, ledger=dpf.Ledger(epsilon=9)
+    )
+    calls = {
+        "plot": lambda dp: dp.plot(),
+        "table": lambda dp: dp.table(),
+        "statement": lambda dp: dp.statement(),
+        "provenance": lambda dp: dp.provenance,
+        "relabel": lambda dp: dp.relabel(columns={"count": "n"}),
+        "filter": lambda dp: dp.filter({"a": [0]}),
+        "sort": lambda dp: dp.sort("count"),
+        "head": lambda dp: dp.head(1),
+        "select": lambda dp: dp.select("count"),
+        "wide": lambda dp: dp.wide("b"),
+        "parts": lambda dp: dp.parts,
+        "write_html": lambda dp: dp.write_html(tmp_path / "page.html"),
+        "write_parquet": lambda dp: dp.write_parquet(tmp_path / "it.parquet"),
+        "checks": lambda dp: dp.checks(),
+    }
+    test = {"statement", "provenance", "write_parquet"}
+    for result, names in ((table.dp.share(), set(calls)), (table.dp.chi2(), test)):
+        listed = {name.strip() for line in repr(result.dp).splitlines()[1:] for name in line[11:].split(",")}
+        assert listed == names
+        assert "errors" not in dir(result.dp)
+        for name in names:
+            calls[name](result.dp)
+
+
 def test_without_a_ledger_in_sight():
     assert "no ledger yet" in protected(None)
 

@@ -304,6 +304,18 @@ def test_236_keys_that_are_found_take_their_delta_from_every_accounting(count, f
     assert all(row.epsilon is None for row in below)
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("delta", [1e-9, 1e-6])
+def test_optimal_composition_is_never_above_adding_up(count, delta):
+    """With all of delta in the releases it is adding up: the split in which composition itself gets nothing."""
+    for noise in (
+        dpf.Gaussian.calibrate(sensitivity=1, epsilon=0.5, delta=delta),
+        dpf.GeneralizedGaussian.calibrate(p=3, sensitivity=1, epsilon=0.5, delta=delta),
+    ):
+        basic, _, optimal = dpf.compare_accounting([noise] * count, delta=delta).rows[:3]
+        assert optimal.epsilon <= basic.epsilon
+
+
 def test_pure_releases_side_by_side():
     pytest.importorskip("dp_accounting", reason="the extra accounting")
     found = epsilons_of([Laplace.calibrate(sensitivity=1, epsilon=0.1)] * 100)

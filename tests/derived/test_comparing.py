@@ -728,7 +728,11 @@ def test_two_way_tables_are_tested():
     assert mine["p_value"][0] == pytest.approx(plain.pvalue, abs=0.05)
     assert mine["p_value"][0] == table.dp.chi2()["p_value"][0]
     assert "(1 degree of freedom)" in mine.dp.statement()
-    assert repr(mine.dp) == "<.dp of numbers computed from releases: provenance, statement, write_parquet>"
+    assert repr(mine.dp).split("\n") == [
+        ".dp of numbers computed from releases, which are public",
+        "  show     statement, provenance",
+        "  keep     write_parquet",
+    ]
     for verb, given in (("plot", ()), ("table", ()), ("write_html", ("x.html",))):
         with pytest.raises(dpf.InvalidArgument, match=rf"{verb} must be of numbers with intervals, and chi2 is a test"):
             getattr(mine.dp, verb)(*given)

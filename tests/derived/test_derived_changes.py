@@ -544,6 +544,23 @@ def test_a_field_that_no_computed_result_has_is_told_before_it_is_used(field, va
     assert f"its field {field} must be" in foreign.problem_of(record | {field: value})
 
 
+def test_steps_between_dates_that_a_filter_left_are_stated():
+    months = dpf.dates("2026-01-01", "2026-12-31", every="1mo")
+    rows = pl.DataFrame({"day": [date(2026, month, 9) for month in range(1, 13)] * 20})
+    counts = rows.dp.group_by("day", keys=months).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    odd = counts.dp.filter({"day": [f"2026-{month:02}-01" for month in range(1, 13, 2)]})
+    said = {
+        "difference of count from 2 months before": odd.dp.difference(),
+        "difference of count from 4 months before": odd.dp.difference(2),
+        "change of count in percent over 4 months": odd.dp.change(2),
+        "moving average of count over 2 places": odd.dp.rolling(2),
+        "difference of count": counts.dp.difference(),
+        "moving average of count over 2 months": counts.dp.rolling(2),
+    }
+    for words, result in said.items():
+        assert result.dp.statement().startswith(f"This is the {words} by day (months),")
+
+
 @pytest.mark.parametrize("verb", ["change", "difference", "rolling"])
 @pytest.mark.parametrize("by", ["bins", "dates"])
 def test_rows_that_a_step_leaves_keep_their_bins_and_dates(verb, by):

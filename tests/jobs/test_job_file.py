@@ -302,6 +302,8 @@ def test_a_condition_is_said_by_values_and_ends(tmp_path):
     asked = read(tmp_path, text).questions[0].statistics["n"]
     where = {"ward": ["A", None], "age": (18, None), "day": (date(2026, 1, 5), date(2026, 2, 2))}
     assert asked == dpf.count(where=where)
+    with pytest.raises(dpf.InvalidArgument, match=r"where 'age': 'hihg' is not a key.* Did you mean 'high'\?"):
+        read(tmp_path, text.replace("age = {low = 18}", "age = {low = 18, hihg = 65}"))
 
 
 def test_weights_and_bounds_by_group_are_lists_and_tables():

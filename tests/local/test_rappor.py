@@ -125,6 +125,25 @@ def test_columns_do_not_share_bits():
     assert memoized(["news"] * 100, people, name="home").to_list() != memoized(["news"] * 100, people).to_list()
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas", "arrow"])
+def test_238_a_column_without_a_name_has_no_bits(library):
+    """The bits of two such columns would be random in the same places, and so show whether their answers differ."""
+    if library == "polars":
+        unnamed, named = pl.Series(["news"]), pl.Series("category", ["news"])
+    elif library == "pandas":
+        pandas = pytest.importorskip("pandas")
+        unnamed, named = pandas.Series(["news"], name=0), pandas.Series(["news"], name="category")
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        unnamed, named = pyarrow.array(["news"]), pyarrow.table({"category": ["news"]})
+    asked = {"secret": SECRET, "people": ["me"]}
+    for call in (METHOD.memoize, METHOD.randomize):
+        with pytest.raises(dpf.InvalidArgument, match="series must have a name"):
+            call(unnamed, **asked)
+        assert len(call(named, **asked)) == 1
+    assert len(METHOD.randomize(unnamed)) == 1, "bits that are drawn anew need no name"
+
+
 def test_which_bits_are_random_does_not_depend_on_the_value():
     """If the value were hashed too, a change would redraw bits, and two reports would show the change."""
     people = [f"p{place}" for place in range(2_000)]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 from seen import seen
 
 import dpframe as dpf
 from dpframe.engines.totals import totals
+from dpframe.planning import suggestion
 from dpframe.planning.suggestion import Cells, CutUnits
 from tests.covering import chance_of_missing
 
@@ -404,6 +407,19 @@ def test_suggested_bounds_suit_the_panel_at_a_small_price():
         best = grid_of(epsilon=epsilon, by="year", keys=YEARS).dp.suggest(epsilon=1).row(0, named=True)
         assert error(best["max_rows"], best["max_groups"]) <= 2.5 * least
         assert best["max_rows"] * best["max_groups"] <= 60  # noise in far cells must not lead to bounds of a million
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 4.8, 5.8, 7.0, 20.0, 36.9])
+@pytest.mark.parametrize("numbers", [10, 400])
+def test_what_stands_out_is_beyond_the_exact_tail_of_the_noise(epsilon, numbers):
+    """At a large epsilon the noise is 0 or 1 and seldom more: a limit below 1 would take each 1 for units."""
+    ratio = math.exp(-epsilon)
+    deviation = math.sqrt(2 * ratio) / (1 - ratio)
+    least = math.floor(suggestion.stands_out(numbers, (True, deviation))) + 1  # the least number that stands out
+    assert ratio**least / (1 + ratio) <= suggestion.RARE / numbers * (1 + 1e-9)
+    assert least == 1 or ratio ** (least - 1) / (1 + ratio) > suggestion.RARE / numbers * (1 - 1e-9)
+    tail = stats.norm.sf(math.floor(suggestion.stands_out(numbers, (False, deviation))) + 0.5, scale=deviation)
+    assert tail <= suggestion.RARE / numbers, "of rounded Gaussian noise"
 
 
 def test_noise_alone_suggests_the_smallest_bounds():

@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from decimal import Decimal, FloatOperation, localcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -52,6 +52,15 @@ def visits(groups, size=400):
     people = pl.DataFrame({"u": range(groups * size)}).with_columns(k=pl.col("u") % groups, x=pl.lit(1.0))
     rare = pl.DataFrame({"u": range(groups), "k": range(1_000, 1_000 + groups), "x": [1.0] * groups})
     return pl.concat([people, people, rare])
+
+
+def test_keys_of_several_types_are_sorted_in_any_context_of_decimals():
+    pandas = pytest.importorskip("pandas")
+    mixed = pandas.DataFrame({"k": pandas.Series([Decimal("0.1"), 0.5, 2] * 400, dtype=object)})
+    with localcontext() as context:
+        context.traps[FloatOperation] = True  # comparing a Decimal with a float raises
+        found = mixed.dp.group_by("k", keys=FOUND).count(epsilon=1, ledger=rows_ledger())
+    assert found["k"].tolist() == [Decimal("0.1"), 0.5, 2]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

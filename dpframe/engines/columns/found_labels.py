@@ -9,7 +9,7 @@ kind of column here: their keys are encoded as text (`code_of`), and their label
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,8 @@ def _sortable(column: Any) -> pl.Series:
     if isinstance(column, pl.Series):
         return column
     ranked = [_ranked(value) for value in column]
-    ranks = {value: rank for rank, value in enumerate(sorted(set(ranked)))}
+    with localcontext(Context(traps=[])):  # a caller's context may refuse to compare floats
+        ranks = {value: rank for rank, value in enumerate(sorted(set(ranked)))}
     return pl.Series([ranks[value] for value in ranked], dtype=pl.Int64)
 
 
