@@ -1187,4 +1187,28 @@ READINGS = (
         "math.floor(",
         "queries/test_contributions.py::test_what_stands_out_is_beyond_the_exact_tail_of_the_noise",
     ),
+    bug(
+        "before the charge",
+        "239: the plan of a LazyFrame in the error of its schema, with the rows of its files",
+        "tracebacks.said",
+        ".partition(PLAN)[0]",
+        "",
+        "project/test_register.py::test_239_the_error_of_a_plan_shows_no_number_of_rows",
+    ),
+    bug(
+        "engines",
+        "240: large ids of Dask that are exact where no id is missing",
+        "dask_partitions.column_of",
+        "beyond = column >= INEXACT",
+        "beyond = column >= INEXACT * 2**10",
+        "engines/test_dask.py::test_240_one_row_without_an_id_changes_no_other_id",
+    ),
+    bug(
+        "denoising",
+        "a threshold below 0, which moves values away from 0",
+        "estimators.checked_threshold",
+        "and 0.0 <= threshold < math.inf",
+        "and threshold < math.inf",
+        "denoise/test_denoise_public.py::test_thresholds_are_finite_and_not_below_0",
+    ),
 )

@@ -465,8 +465,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             For each column 20 candidates, the best first: ``column`` (if several), ``lower`` and ``upper`` (for dates
             the first and the last day of a month); ``clipped``, the share of values beyond them, with the ends
             ``clipped_low`` and ``clipped_high``, which hold for all bounds of a column together with 95%; ``noise``,
-            the margin of error of the planned statistic; ``total_error``, the sum of `noise` and of what clipping
-            removes. With a privacy unit, the shares are of rows weighted by `max_rows`.
+            the margin of error of the planned statistic (of a mean midway between them); ``total_error``, the sum of
+            `noise` and of what clipping removes. With a privacy unit, the shares are of rows weighted by `max_rows`.
 
         Warns
         -----

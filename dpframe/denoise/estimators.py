@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, shown
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -292,6 +292,11 @@ def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
     array
         Of the same shape.
 
+    Raises
+    ------
+    InvalidArgument
+        If `threshold` is not a finite number of at least 0.
+
     Notes
     -----
     Balle and Wang (ICML 2018), section 4, after Donoho and Johnstone (1994). It is good if most totals are zero. On
@@ -305,7 +310,7 @@ def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
     array([ 0., 10.])
     """
     values = np.asarray(values, dtype=np.float64)
-    level = universal_threshold(values.size, noise) if threshold is None else threshold
+    level = universal_threshold(values.size, noise) if threshold is None else checked_threshold(threshold)
     return moved_to_zero(values, level) + 0.0  # no -0.0
 
 
@@ -316,6 +321,15 @@ def moved_to_zero(values: Floats, levels: Floats | float) -> Floats:
     kept -= levels
     np.maximum(kept, 0.0, out=kept)
     return np.copysign(kept, values, out=kept)
+
+
+def checked_threshold(threshold: object) -> float:
+    """Return a threshold as a float; refuse anything but a finite number of at least 0."""
+    if isinstance(threshold, (int, float, np.integer, np.floating)) and 0.0 <= threshold < math.inf:
+        return float(threshold)
+    raise InvalidArgument(
+        f"threshold must be a finite number of at least 0, not {shown(threshold)}. Write None or 2.0."
+    )
 
 
 def universal_threshold(size: int, noise: NoiseLaw) -> float:

@@ -33,7 +33,16 @@ from dpframe.errors import (
     with_article,
 )
 from dpframe.errors.tracebacks import withheld
-from dpframe.frames.kinds import check_threads, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
+from dpframe.frames.kinds import (
+    check_threads,
+    is_dask,
+    is_dataset,
+    is_engine,
+    is_pandas,
+    is_relation,
+    is_spark,
+    schema_of,
+)
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
@@ -94,7 +103,7 @@ def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
 def dtypes_of_all(frame: Any) -> Hashable:
     """Return the names and dtypes of all columns of a frame (lazy ones by their schema); None for other tables."""
     if isinstance(frame, pl.LazyFrame):
-        schema = frame.collect_schema()
+        schema = schema_of(frame)
         return ("lazy", tuple(schema.names()), tuple(schema.dtypes()))
     if isinstance(frame, pl.DataFrame):
         return ("polars", tuple(frame.columns), tuple(frame.dtypes))

@@ -37,6 +37,7 @@ Answer = TypeVar("Answer")
 STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # requests to stop; they hold no values
 
 LONGEST_MESSAGE = 300
+PLAN = "Resolved plan until failure"  # the rest of a message of Polars, with the rows of each Parquet file
 OF_VALUES = (DpframeError, ValueError, ArithmeticError, MemoryError)  # keys too long, too large, too many
 OF_TYPES = (*OF_VALUES, TypeError)  # and keys of a type that cannot be compared with the others of their column
 LIBRARIES = {"dpframe", "dask", "distributed", "duckdb", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow"}
@@ -178,8 +179,8 @@ def tried(
 
 
 def said(error: BaseException) -> str:
-    """Return the text of an error that has seen no row, on one line."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+    """Return the text of an error that has seen no row, on one line, without a plan of Polars, which counts rows."""
+    text = " ".join(f"{type(error).__name__}: {error}".partition(PLAN)[0].split())
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, named, shown, shown_names
+from dpframe.errors.tracebacks import tried
 from dpframe.frames import build, prints
 from dpframe.frames.kinds import (
     check_threads,
@@ -23,6 +24,7 @@ from dpframe.frames.kinds import (
     is_missing,
     is_pandas,
     library_of,
+    schema_of,
     unwrapped,
 )
 from dpframe.queries.sameness import same_key
@@ -54,7 +56,7 @@ def column_frame(series: Any, argument: str = "series") -> tuple[Any, str]:
 def _names(frame: Any) -> list[Any]:
     """Return the column names of a frame."""
     if isinstance(frame, pl.LazyFrame):
-        return frame.collect_schema().names()
+        return schema_of(frame).names()
     if is_engine(frame):
         return list(frame.schema())
     return list(frame.schema.names if is_arrow(frame) or is_dataset(frame) else frame.columns)
@@ -102,10 +104,11 @@ def names_of(frame: Any, argument: str) -> list[Any]:
     """Return the column names of a public frame; refuse two columns of one name."""
     import narwhals.stable.v2 as nw
 
-    try:
-        names = list(frame.columns if is_pandas(frame) else nw.from_native(frame).collect_schema().names())
-    except nw.exceptions.DuplicateError:  # replaced below by dpframe's own message
-        names = None
+    with tried(InvalidArgument, f"{argument} must be a frame whose columns follow from its plan", "Correct the plan."):
+        try:
+            names = list(frame.columns if is_pandas(frame) else nw.from_native(frame).collect_schema().names())
+        except nw.exceptions.DuplicateError:  # replaced below by dpframe's own message
+            names = None
     if names is None or len(set(names)) != len(names):
         raise InvalidArgument(
             f"{argument} must be a frame whose columns have different names. Drop the second of them."

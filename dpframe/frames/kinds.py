@@ -26,6 +26,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.errors import InvalidArgument, InvalidType, named
+from dpframe.errors.tracebacks import tried
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -47,6 +48,12 @@ WAYS_OUT = {  # advice by package that narwhals reads but dpframe refuses: a row
     "cudf": "Convert it: dpf.of(frame.to_arrow()).",
     "unknown": "Make one: pl.DataFrame(...).",
 }
+
+
+def schema_of(frame: pl.DataFrame | pl.LazyFrame) -> pl.Schema:
+    """Return the schema of a Polars frame; Polars' own error would show the plan, with the rows of Parquet files."""
+    with tried(InvalidArgument, "frame must have columns that follow from its plan", "Correct the plan."):
+        return frame.collect_schema()
 
 
 def is_frame(value: object) -> bool:

@@ -401,7 +401,7 @@ def would_do(times: float, paid: float) -> str:
         return "a much larger epsilon would do"
     if times * paid > WEAK_EPSILON:
         return f"only an epsilon above {WEAK_EPSILON}, which protects weakly, would do"
-    return f"epsilon={times * paid:.2g} would do"
+    return f"an epsilon of about {times * paid:.2g} would do"
 
 
 def _reaches(cells: int, p: float) -> list[float]:

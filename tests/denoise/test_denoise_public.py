@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dpframe import Gaussian, Laplace, denoise, noise
 from dpframe.denoise import sums
+from dpframe.errors import InvalidArgument
 
 LAWS = {"laplace": Laplace(1, 3.0), "gaussian": Gaussian(1.0, 4.0)}
 both = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
@@ -256,3 +257,12 @@ def test_values_that_are_alike_are_moved_toward_their_mean(law):
     draws = noisy(np.tile(truth, (60, 1)), law, 4)
     found = sum(np.square(denoise.auto(values, law) - truth).sum() for values in draws)
     assert found < 0.5 * np.square(draws - truth).sum()
+
+
+@pytest.mark.parametrize("denoiser", [denoise.soft_threshold, denoise.hard_threshold])
+@pytest.mark.parametrize("threshold", [-1, float("nan"), float("inf"), "2", [1.0]])
+def test_thresholds_are_finite_and_not_below_0(denoiser, threshold):
+    law = Laplace.calibrate(sensitivity=1, epsilon=1)
+    with pytest.raises(InvalidArgument, match="threshold must be a finite number of at least 0"):
+        denoiser(np.array([-3.0, 5.0]), law, threshold=threshold)
+    assert denoiser(np.array([-3.0, 5.0]), law, threshold=np.float32(0)).tolist() == [-3.0, 5.0]

@@ -144,6 +144,29 @@ def test_two_people_do_not_become_one_where_a_partition_has_another_dtype():
     assert units_in(made_of(words, numbers, declared=numbers), "u") == 3
 
 
+@pytest.mark.parametrize("nulls", ["drop", "one-unit"])
+def test_240_one_row_without_an_id_changes_no_other_id(nulls):
+    """Its partition has floats, so 64-bit ids in it would be others than in the next partition: two units for each."""
+    ids = [2**60 + 2 * place + 1 for place in range(9)] + [7, 2**53 - 1]
+    whole = pandas.DataFrame({"u": ids})
+    missing = pandas.DataFrame({"u": pandas.Series([*ids, None], dtype="float64")})
+    exact = whole.astype("Int64")
+    without = units_in(made_of(whole, whole, declared=whole), "u", nulls=nulls)
+    with_one = units_in(made_of(whole, missing, declared=whole), "u", nulls=nulls)
+    assert with_one - without in (0, 1)
+    assert without == 2 + (nulls == "one-unit"), "those below 2^53, which a float holds exactly"
+    assert units_in(made_of(exact, exact, declared=exact), "u", nulls=nulls) == 11
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+def test_integers_that_a_float_may_round_are_missing_in_columns_of_numpy(dtype):
+    column = pandas.Series([2**53, 2**53 - 1, 2**62, 3], dtype=dtype)
+    for declared in (pl.Int64(), pl.UInt64()):
+        assert column_of(column, declared).to_list() == [None, 2**53 - 1, None, 3]
+    if dtype != "uint64":
+        assert column_of(-column, pl.Int64()).to_list() == [None, 1 - 2**53, None, -3]
+
+
 def test_zeros_and_nans_of_float_units_are_one_unit_each():
     values = [0.0, -0.0, float("nan"), -float("nan"), 1.5]
     frame = dd.from_pandas(pandas.DataFrame({"u": values * 7}), npartitions=5)

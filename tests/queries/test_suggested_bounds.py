@@ -196,12 +196,12 @@ def test_objects_of_pandas_may_hold_no_numbers():
     frame = pandas.DataFrame({"x": pandas.Series(["a", "b"] * 500, dtype=object)})
     with pytest.warns(dpf.BoundsWarning, match=r"epsilon would do, unless x holds no numbers: then cast it\."):
         frame.dp.suggest_bounds("x", epsilon=1, ledger=dpf.Ledger(epsilon=1))
-    with pytest.warns(dpf.BoundsWarning, match=r"epsilon(=[0-9.]+)? would do\.$"):
+    with pytest.warns(dpf.BoundsWarning, match=r"epsilon( of about [0-9.]+)? would do\.$"):
         pl.DataFrame({"x": [1.0]}).dp.suggest_bounds("x", epsilon=0.01, ledger=dpf.Ledger(epsilon=1))
 
 
 def test_no_epsilon_is_suggested_that_protects_weakly():
-    assert would_do(5.0, 1.0) == "epsilon=5 would do"
+    assert would_do(5.0, 1.0) == "an epsilon of about 5 would do"
     assert would_do(50.0, 1.0) == "only an epsilon above 10, which protects weakly, would do"
 
 

@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpframe.denoise.estimators import Floats, NoiseLaw, best_threshold, shares, soft_threshold, universal_threshold
+from dpframe.denoise.estimators import (
+    Floats,
+    NoiseLaw,
+    best_threshold,
+    checked_threshold,
+    shares,
+    soft_threshold,
+    universal_threshold,
+)
 from dpframe.errors import InvalidArgument
 
 FINENESS = 16  # points for each standard deviation of the noise at which a density is read, if the grid is finer
@@ -34,6 +42,11 @@ def hard_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
     array
         Of the same shape.
 
+    Raises
+    ------
+    InvalidArgument
+        If `threshold` is not a finite number of at least 0.
+
     Notes
     -----
     Donoho and Johnstone (1994). Unlike a soft threshold, it does not move large values.
@@ -46,7 +59,7 @@ def hard_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
     array([ 0., 12.])
     """
     values = np.asarray(values, dtype=np.float64)
-    level = universal_threshold(values.size, noise) if threshold is None else threshold
+    level = universal_threshold(values.size, noise) if threshold is None else checked_threshold(threshold)
     return np.where(np.abs(values) < level, 0.0, values) + 0.0  # no -0.0
 
 

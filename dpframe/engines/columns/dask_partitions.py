@@ -3,6 +3,9 @@
 Dask declares dtypes but does not enforce them: an integer column has partitions of floats where values are missing, and
 1 and 1.0 have different hashes. So each partition is converted to the declared dtypes, exactly: no two values become
 one, and a value that a dtype cannot hold is missing. None of this can fail on a value.
+
+Floats hold integers exactly only below 2**53. If one row without an id made floats of a partition, larger ids in its
+other rows would be others than in the next partition. So larger integers of NumPy are missing in every partition.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from dpframe.engines.columns.identity import LAST
 from dpframe.engines.columns.pandas_columns import each
 
 NOT_A_TIME = np.iinfo(np.int64).min
+OF_64_BITS = (pl.Int64, pl.UInt64)
+INEXACT = 2**53  # the first integer whose float may be that of another integer
 UNITS_OF_TIME = ("ms", "us", "ns")
 FLOATS = {"f2": pl.Float32(), "f4": pl.Float32(), "f8": pl.Float64()}
 READ_FROM_ARROW = ("boolean", "integer", "float32", "float64", "decimal128", "string", "large_string", "date32")
@@ -90,6 +95,9 @@ def column_of(series: Any, dtype: pl.DataType) -> pl.Series:
     and 1.0 are one value of a column of numbers, and their texts would be two.
     """
     column = _as_it_is(series, dtype)
+    if dtype in OF_64_BITS and isinstance(series.dtype, np.dtype) and column.dtype in (*OF_64_BITS, pl.Float64):
+        beyond = column >= INEXACT
+        column = column.set(beyond if column.dtype == pl.UInt64 else beyond | (column <= -INEXACT), None)
     if column.dtype == dtype:
         return column
     nothing = pl.Series([None], dtype=dtype)

@@ -31,6 +31,7 @@ from dpframe.frames.kinds import (
     is_pandas,
     is_relation,
     is_spark,
+    schema_of,
 )
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.where import Conditional
@@ -170,7 +171,7 @@ def source_of(frame: Any) -> Source:
         return frame
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
         rows = frame.height if isinstance(frame, pl.DataFrame) else None
-        return _polars_source(frame, frame.collect_schema(), rows)
+        return _polars_source(frame, schema_of(frame), rows)
     if is_pandas(frame):
         return _pandas_source(frame)
     if is_engine(frame):
