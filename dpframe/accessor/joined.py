@@ -40,7 +40,7 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     Raises
     ------
     MissingArgument
-        If there is no release.
+        If there is no release, or `column` is given without `names`.
     NoProvenance
         If a frame has no record.
     InvalidArgument
@@ -68,6 +68,8 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
         raise InvalidType(f"releases must be a list of released frames, not {shown(releases, kind=True)}.")
     if not releases:
         raise MissingArgument("releases must hold at least one released frame. Write dpf.concat([first, second]).")
+    if names is None and column != "part":
+        raise MissingArgument("names must be given with column: the column holds a name of each release.")
     frames: list[Any] = []
     records: list[dict[str, Any]] = []
     for frame in releases:

@@ -534,6 +534,10 @@ ELSEWHERE = {  # names that users may look for, and their replacements here
     **dict.fromkeys(("cost", "price", "epsilon"), 'provenance["cost"]'),
     **dict.fromkeys(("describe", "summary"), "statement()"),
     **dict.fromkeys(("error", "confidence_intervals", "intervals"), "errors()"),
+    **dict.fromkeys(("diff", "pct_change"), "difference(), or change() in percent"),
+    **dict.fromkeys(("cumsum", "cum_sum"), "cumulative()"),
+    **dict.fromkeys(("rolling_mean", "moving_average"), "rolling(n)"),
+    **dict.fromkeys(("to_json", "to_dict", "record", "metadata"), "provenance"),
 }
 
 

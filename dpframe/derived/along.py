@@ -401,9 +401,9 @@ def _outside(source: Source, apart: Sequence[str]) -> list[str]:
 
 
 def _limits(said: Facts, verb: str) -> tuple[float, float] | None:
-    """Return the limits of a share or a pooled quotient, or None if there are none."""
-    if verb == "share":
-        return None if _is_of_both_signs(said) else (0.0, 1.0)
+    """Return the limits of a share, a change or a pooled quotient, or None if there are none."""
+    if verb in ("share", "change"):
+        return None if _is_of_both_signs(said) else (0.0, 1.0) if verb == "share" else (-PERCENT, math.inf)
     return limits(said) if verb == "total" and said["verb"] in POOLED else None
 
 

@@ -18,7 +18,7 @@ from dpframe.display.statements import warned_lines
 from dpframe.display.subjects import across, protected
 from dpframe.errors import InvalidArgument, listed
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.changes import end_taken, is_whole, view_of
+from dpframe.frames.changes import CHOSEN, end_taken, is_whole, view_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import TABLE
 from dpframe.queries.date_grid import STEPS
@@ -134,7 +134,7 @@ def facts_of(
     """Return the facts of a record on a computation and its releases; `used` has the statistics of each, if not all."""
     facts = [source.facts for source in sources]
     inherited = [line for source in sources for line in _inherited(verb, source, len(sources), used)]
-    inherited += [note for one in facts for note in one["notes"]]  # these follow the lines on clipping
+    inherited += [note for one in facts for note in _notes(one, kind)]  # these follow the lines on clipping
     every = list(dict.fromkeys([*notes, *inherited]))
     warnings = [one["warning"] for one in facts if "warning" in one]
     return {
@@ -152,6 +152,14 @@ def facts_of(
         "confidence": confidence,
         **({"warning": warnings[0]} if warnings else {}),
     }
+
+
+def _notes(facts: Facts, kind: str) -> Sequence[str]:
+    """Return the notes of a release; the rows that an expression or a comparison uses are those that its caller chose."""
+    view, notes = view_of(facts), facts["notes"]
+    if view is None or kind == "changed":
+        return list(notes)
+    return [note for note in notes if note not in view.notes or note == CHOSEN]
 
 
 def _inherited(verb: str, source: Source, sources: int, used: Mapping[str, Collection[str]] | None) -> list[str]:

@@ -43,7 +43,7 @@ TOTAL = ("total",)  # the token of a total, which has no key
 WAYS = {  # by verb: the advice for a number whose noise has no known law here
     "ecdf": "Release counts of bins (histogram), and combine these.",
     "quantile": "Compare quantiles by their own intervals.",
-    "share": "Release counts (without normalize=True), and take result.dp.share().",
+    "share": "Release counts (without normalize=True), and take result.dp.share(by=...).",
     "variance": "Release dpf.sum and dpf.count, and combine these.",
     "std": "Release dpf.sum and dpf.count, and combine these.",
     "covariance": "Release dpf.sum and dpf.count, and combine these.",

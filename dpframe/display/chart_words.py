@@ -22,6 +22,7 @@ from dpframe.display.statements import (
 )
 from dpframe.display.subjects import across, heading, is_pairs, measure, stated, subject, titled
 from dpframe.errors import capital, listed, no_markup, sentence
+from dpframe.frames.changes import view_of
 from dpframe.queries.sameness import agree
 
 Facts = Mapping[str, Any]
@@ -132,7 +133,8 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks
     measures = {name: measure(name, facts) for name in names}
     released = {name: one for name, one in measures.items() if name in facts["measures"]}  # not the noisy values
     cells = [cell for panel in panels for cell in panel.cells]
-    said = warned_lines_by_share(facts)
+    view = view_of(facts)
+    said = [*warned_lines_by_share(facts), *(view.notes if view else ())]
     said += [words for name in released if (words := chosen_words(name, facts)) is not None]
     if any(panel.kind == "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append(f"of {sum(map(open_end, cells)):,} cells the noise leaves the number open")
@@ -197,11 +199,11 @@ def _is_banded(panel: Panel) -> bool:
 
 def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Sequence[Panel]) -> str:
     """Return the meaning of the intervals that are drawn, or the margins of error where maps draw none."""
-    if any("deviations" in measure for measure in measures.values()):  # their errors differ by table
+    kinds = {panel.kind for panel in panels}
+    if kinds == {"heatmap"} and any("deviations" in one for one in measures.values()):  # their errors differ by table
         return ""
     if is_pairs(facts["cells"]):
         return f"±: {margin_words(facts)}"
-    kinds = {panel.kind for panel in panels}
     if not any("low" in cell for panel in panels for cell in panel.cells):
         return ""
     if kinds == {"heatmap"}:

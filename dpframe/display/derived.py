@@ -161,8 +161,11 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
     others = layout.dimensions_of(axes, rows)
     parts = [tuple(dimension.label(row) for dimension in others) for row in rows]
     told = layout.told_apart({labels: ", ".join(labels) or ALL for labels in parts})
+    kept, left_out = _largest([told[part] for part in parts], sides, asked.limit)
     by_statistic: dict[str, list[Cell]] = {}
     for place, row in enumerate(rows):
+        if told[parts[place]] not in kept:
+            continue
         both = [_side(told[parts[place]], place, side, sides, confidence_of(facts)) for side in (0, 1)]
         by_statistic.setdefault(str(row[column]), []).extend(both)
     panels = {name: _panel(name, cells, sides["names"], others) for name, cells in by_statistic.items()}
@@ -171,11 +174,27 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
     said = f"{described or next(iter(panels))} of {names}" if len(panels) == 1 else names
     words_of = {**facts["measures"][measure], "words": said, "as_written": described is None}
     facts = {**facts, "cells": axes, "measures": {measure: words_of}}
-    words = chart_words.words([measure], facts, list(panels.values()), asked, [])
+    words = chart_words.words([measure], facts, list(panels.values()), asked, left_out)
     drawn = [_dumbbells(panel, sides["names"]) for panel in panels.values()]
     return (
         charts.titled(drawn[0], words) if len(drawn) == 1 else charts.beside(drawn, words, columns=1, colors="shared")
     )
+
+
+def _largest(labels: Sequence[str], sides: Mapping[str, Any], limit: int) -> tuple[Sequence[str], list[str]]:
+    """Return the `limit` labels with the largest numbers on either side, and notes on the rest."""
+    different = list(dict.fromkeys(labels))
+    if len(different) <= limit:
+        return different, []
+    sizes = dict.fromkeys(different, -math.inf)
+    for side in sides["values"]:
+        for label, value in zip(labels, side, strict=True):
+            sizes[label] = max(sizes[label], -math.inf if value is None else value)
+    kept, rest = sorted(sizes, key=lambda label: -sizes[label])[:limit], len(different) - limit
+    words = (
+        f"the {limit:,} rows with the largest numbers; {rest:,} {'others are' if rest > 1 else 'other is'} not drawn"
+    )
+    return kept, [words, CHOSEN]
 
 
 def of_effects(frame: Any, facts: Facts, asked: Asked) -> Any:

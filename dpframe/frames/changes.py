@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class View:
     is_sorted: bool
     chosen: str  # how noisy numbers chose some rows, or may have; "" if keys chose all rows
     across: tuple[str, ...] = ()  # the columns whose keys became columns
+    notes: tuple[str, ...] = ()  # on rows that are left out; the notes of the record end with these
 
     @property
     def is_whole(self) -> bool:
@@ -104,8 +105,8 @@ def viewed(record: Facts) -> Facts:
     wide = (step.get("column") for step in said["steps"] if step["verb"] == "wide")
     across = tuple(column for column in wide if isinstance(column, str))  # a file may leave it out
     view = View(rows, shape, cells, total, measures, is_sorted, _chosen(said["steps"]), across)
-    facts["notes"] = [*base["notes"], *_notes(base, view)]
-    return {**facts, "view": view}
+    view = replace(view, notes=tuple(_notes(base, view)))
+    return {**facts, "notes": [*base["notes"], *view.notes], "view": view}
 
 
 def _beside(facts: Facts, name: str) -> list[str]:

@@ -15,6 +15,7 @@ from dpframe import noise
 from dpframe.derived.linear import half_widths
 from dpframe.derived.traced import Source
 from dpframe.frames import foreign
+from dpframe.frames.changes import CHOSEN
 from dpframe.queries.contrasts import ContrastDesign
 
 ROWS = {"ward": ["A", "B", "A", "C"] * 100, "sex": [0, 1, 1, 0] * 100}
@@ -631,3 +632,34 @@ def test_a_mean_of_all_groups_together_is_not_called_a_total(verb):
     assert f"**{words}, total of rows**" in total.dp.table("markdown")
     assert seen(total.dp.select("part").dp.plot())["title"]["text"] == words  # a name stays as it is
     assert f"the {words} by ward, computed" in result.dp.total("ward").dp.select("part").dp.statement()
+
+
+def test_what_an_expression_takes_of_a_release_is_not_said_to_be_left_out():
+    counts = _counts("polars")
+    parts = {"a": counts.dp.filter({"sex": [0]}), "b": counts.dp.filter({"sex": [1]})}
+    made = dpf.combine("a.count_noisy - b.count_noisy", parts, on="ward")
+    assert not any("released rows" in note for note in made.dp.provenance["notes"])
+    top = counts.dp.sort("count", descending=True).dp.head(2)
+    chosen = dpf.combine("2 * a.count_noisy", {"a": top})
+    assert CHOSEN in chosen.dp.provenance["notes"], "the interval is still that of a row that noise chose"
+
+
+def test_a_count_falls_by_100_percent_at_most():
+    rows = pl.DataFrame({"k": [0] * 30 + [1], "x": [-1.0] * 31})
+    asked = rows.dp.group_by("k", keys=[0, 1])
+    asked_of = {"epsilon": 0.5, "ledger": dpf.Ledger(epsilon=9)}
+    for _ in range(20):
+        made = asked.count(denoise=None, **asked_of).dp.change()
+        assert -100 <= made["count_low"][0] <= made["count"][0] <= made["count_high"][0]
+        both = asked.sum("x", bounds=(-1, 1), **asked_of).dp.change()
+        if both["x_sum_low"][0] < -100:
+            break
+    else:
+        pytest.fail("sums of both signs may change by more")
+
+
+def test_names_of_parts_come_with_their_column():
+    parts = [_counts("polars"), _counts("polars")]
+    with pytest.raises(dpf.MissingArgument, match="names must be given with column"):
+        dpf.concat(parts, column="month")
+    assert dpf.concat(parts, names=["a", "b"], column="month").columns[0] == "month"

@@ -658,3 +658,39 @@ def test_who_does_not_see_a_chart_hears_what_is_not_drawn(notes):
     said = seen(counts.dp.plot(notes=notes))["description"]
     assert "Bar chart of number of rows: 60 values from " in said
     assert "The 60 values of k with the largest numbers; 440 others are not drawn." in said
+
+
+def _of_many(keys=100):
+    rows = pl.DataFrame({"y": [place % keys for place in range(3_000)], "w": ["A", "B", "A"] * 1_000})
+    by = rows.dp.group_by("y", "w", keys={"y": range(keys), "w": ["A", "B"]})
+    return by.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+
+
+def test_a_chart_of_adjusted_rows_that_noise_chose_says_so():
+    captions = seen(_of_many().dp.sort("count", descending=True).dp.head(8).dp.plot())["captions"]
+    assert "8 of 200 released rows are shown" in captions
+    assert "The interval of a row that was chosen for its noisy number" in captions
+
+
+def test_a_chart_of_a_comparison_has_as_many_rows_as_its_limit():
+    compared = dpf.compare(_of_many(), "A", "B", by="w")
+    for limit in (10, 99, 100):
+        chart = seen(compared.dp.plot(limit=limit))
+        labels = {row["cell"] for rows in chart["datasets"].values() for row in rows if "side" in row}
+        assert len(labels) == limit
+        others = {10: "90 others are", 99: "1 other is"}.get(limit)
+        if others is None:
+            assert "not drawn" not in chart["captions"]
+        else:
+            assert f"The {limit} rows with the largest numbers; {others} not drawn." in chart["captions"]
+            assert "The interval of a row that was chosen for its noisy number" in chart["captions"]
+
+
+def test_bars_of_wide_marginals_say_what_their_ends_are():
+    rows = pl.DataFrame({"w": ["A", "B"] * 50, "s": ["f", "m", "m", "f"] * 25})
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+    tables = rows.dp.marginals(
+        ["w", "s"], keys={"w": ["A", "B"], "s": ["f", "m"]}, epsilon=1, delta=1e-6, ledger=ledger
+    )
+    subtitle = seen(tables.dp.wide("s").dp.plot())["title"]["subtitle"]
+    assert "bars: 95% margin of error (noise)" in subtitle
