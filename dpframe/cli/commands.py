@@ -190,9 +190,9 @@ def check(
     remaining = ledger.remaining
     enough = remaining.epsilon >= min_remaining
     if not quiet:
-        words = (
-            f"{'enough' if enough else 'too little'}: {remaining} is left, and epsilon {min_remaining:g} is asked for"
-        )
+        digits = not enough and f"{min_remaining:g}" == f"{remaining.epsilon:g}"  # six digits would be the same
+        left, asked = (remaining.digits, repr(min_remaining)) if digits else (str(remaining), f"{min_remaining:g}")
+        words = f"{'enough' if enough else 'too little'}: {left} is left, and epsilon {asked} is asked for"
         screen.say(words, "green" if enough else "red")
         say_understated(ledger, screen)
     if not enough:
@@ -216,7 +216,7 @@ def export(
     head: HeadPlace = None,
 ) -> None:
     """Write every charge, raised limit and recovery, one row each."""
-    kind = format.value if format else (output or "csv").rpartition(".")[2]
+    kind = format.value if format else (output or "csv").rpartition(".")[2].lower()
     if kind not in set(Format):
         raise InvalidArgument(f"output must end in .csv, .json or .parquet, not {output!r}. Or say --format.")
     if kind == Format.parquet and output is None:

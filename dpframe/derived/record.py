@@ -18,7 +18,7 @@ from dpframe.display.statements import warned_lines
 from dpframe.display.subjects import across, protected
 from dpframe.errors import InvalidArgument, listed
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.changes import CHOSEN, end_taken, is_whole, view_of
+from dpframe.frames.changes import end_taken, is_whole, view_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import TABLE
 from dpframe.queries.date_grid import STEPS
@@ -155,11 +155,11 @@ def facts_of(
 
 
 def _notes(facts: Facts, kind: str) -> Sequence[str]:
-    """Return the notes of a release; the rows that an expression or a comparison uses are those that its caller chose."""
+    """Return the notes of a release, without those on rows that an expression or a comparison leaves out by design."""
     view, notes = view_of(facts), facts["notes"]
     if view is None or kind == "changed":
         return list(notes)
-    return [note for note in notes if note not in view.notes or note == CHOSEN]
+    return [note for note in notes if note not in view.notes]
 
 
 def _inherited(verb: str, source: Source, sources: int, used: Mapping[str, Collection[str]] | None) -> list[str]:

@@ -471,16 +471,19 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(shown(name) for name in names)
 
 
-def check_labels(labels: Any, of: str = "labels") -> None:
-    """Refuse labels of columns and keys that do not have the parts that `relabel` takes."""
+def check_labels(labels: Any, release: str | None = None) -> None:
+    """Refuse labels of columns and keys, or those of a release, without the parts that `relabel` takes."""
+    of, before, after = "labels", "labels={", "}"
+    if release is not None:
+        of, before, after = f"labels of {shown(release)}", f"labels={{{shown(release)}: {{", "}}"
     if not isinstance(labels, Mapping):
         raise InvalidType(
             f"{of} must be a dict, not {shown(labels, kind=True)}. "
-            'Write labels={"columns": {"n": "People"}, "values": {"sex": {0: "Men"}}}.'
+            f'Write {before}"columns": {{"n": "People"}}, "values": {{"sex": {{0: "Men"}}}}{after}.'
         )
     for name in labels:
         if name not in PARTS_OF_LABELS:
             raise InvalidArgument(
                 f'{of} must have the parts "columns" and "values" (in 0.2 it was flat), not {shown(name)}. '
-                f'Write labels={{"columns": {{{shown(name)}: {shown(labels[name])}}}}}.'
+                f'Write {before}"columns": {{{shown(name)}: {shown(labels[name])}}}{after}.'
             )

@@ -148,11 +148,15 @@ def page(title: str, lead: str, sections: Sequence[Section], made: str, budget: 
 
 
 def told_apart(sections: Sequence[Section]) -> list[Section]:
-    """Return the sections; titles that several sections share get a description of the numbers."""
-    counted = Counter(section.title for section in sections)
-    return [
-        replace(one, title=f"{one.title}: {one.of}") if counted[one.title] > 1 and one.of else one for one in sections
-    ]
+    """Return the sections; titles that several share get the snapshot, and then a description of the numbers."""
+    snapshots = [str((one.record.get("ledger") or {}).get("snapshot") or "") for one in sections]
+    for between, more in ((", ", snapshots), (": ", [one.of for one in sections])):
+        counted = Counter(section.title for section in sections)
+        sections = [
+            replace(one, title=f"{one.title}{between}{words}") if counted[one.title] > 1 and words else one
+            for one, words in zip(sections, more, strict=True)
+        ]
+    return list(sections)
 
 
 def lead(sections: Sequence[Section], dataset: str | None = None) -> str:

@@ -123,7 +123,7 @@ def checked(
     for label, words in own.items():
         _check_text(label, words)
     for label, words in named.items():
-        check_labels(words, f"labels of {shown(label)}")
+        check_labels(words, label)
     return own, named, _checked_order(order, known, named_so)
 
 

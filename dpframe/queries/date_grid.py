@@ -195,7 +195,9 @@ def day_of(argument: str, value: Any, example: str = DATES_EXAMPLE) -> date:
 
 
 def time_of(argument: str, value: Any, every: str, example: str = DATES_EXAMPLE) -> date:
-    """Return a day or, for steps of hours, a time on the wall clock."""
+    """Return a day or, for steps of hours, a time on the wall clock. The text of a week names only a step of a week."""
+    if every != WEEK and isinstance(value, str) and "W" in value:
+        raise InvalidArgument(f"{argument} must be the first day of its step, not the week {shown(value)}. {example}")
     return day_of(argument, value, example) if every in EVERY else _end_of(argument, value, every)[0]
 
 

@@ -263,6 +263,13 @@ def test_check_knows_what_a_ledger_would_grant_where_epsilons_do_not_add_up(tmp_
         assert say(capsys, "check", path, "--min-remaining", asked)[0] == code
 
 
+def test_check_tells_what_is_left_from_what_is_asked_for(tmp_path, capsys):
+    path = tmp_path / "thirds.ledger"
+    PEOPLE.dp.count(epsilon=1.04345678, ledger=dpf.Ledger(epsilon=5, path=path))
+    code, out, _ = say(capsys, "check", path, "--min-remaining", "3.956544")  # the same six digits
+    assert (code, out) == (3, "too little: epsilon 3.95654322 is left, and epsilon 3.956544 is asked for\n")
+
+
 @pytest.mark.parametrize("least", ["0", "-1", "nan", "inf"])
 def test_check_of_what_is_no_price_is_exit_code_2(path, least, capsys):
     code, out, err = say(capsys, "check", path, f"--min-remaining={least}")

@@ -676,8 +676,7 @@ def test_a_chart_of_a_comparison_has_as_many_rows_as_its_limit():
     compared = dpf.compare(_of_many(), "A", "B", by="w")
     for limit in (10, 99, 100):
         chart = seen(compared.dp.plot(limit=limit))
-        labels = {row["cell"] for rows in chart["datasets"].values() for row in rows if "side" in row}
-        assert len(labels) == limit
+        assert len({row["cell"] for row in chart["layer"][0]["data"]["values"]}) == limit
         others = {10: "90 others are", 99: "1 other is"}.get(limit)
         if others is None:
             assert "not drawn" not in chart["captions"]

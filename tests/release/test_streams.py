@@ -338,6 +338,17 @@ def test_what_is_refused_when_it_is_described(changed, words):
         stream_of(**changed)
 
 
+def test_the_text_of_a_week_names_no_day_and_no_month():
+    """ISO 8601 writes 1 June 2026 as 2026-W23, too: a month would be drawn for good, for the label of a week."""
+    for every, last in (("1mo", "2026-12-31"), ("1d", "2026-06-30")):
+        stream = stream_of(periods=dpf.dates("2026-06-01", last, every=every))
+        with pytest.raises(
+            dpf.InvalidArgument, match="period must be the first day of its step, not the week '2026-W23'"
+        ):
+            stream.release(pl.DataFrame(stays()), "2026-W23")
+        assert stream.release(pl.DataFrame(stays()), "2026-06-01").height == 1
+
+
 def test_what_is_refused_when_it_is_asked():
     frame = pl.DataFrame(stays())
     stream = stream_of(dpf.Ledger(epsilon=1))

@@ -42,6 +42,17 @@ def report(results, path, **options):
     return path.read_text(encoding="utf-8")
 
 
+def test_weeks_of_one_label_are_told_apart_by_their_snapshots(tmp_path):
+    ledger = dpf.Ledger(epsilon=3, path=tmp_path / "clinic.ledger")
+    asked = {"epsilon": 0.5, "label": "Wards", "ledger": ledger}
+    weeks = [
+        PEOPLE.dp.group_by("ward", keys=["A", "B"]).count(snapshot=week, **asked) for week in ("2026-W47", "2026-W48")
+    ]
+    page = report((ledger, *weeks), tmp_path / "x.html")
+    for week in ("2026-W47", "2026-W48"):
+        assert f"Wards, {week}</h2>" in page
+
+
 def test_what_was_found_stands_first_and_how_it_was_made_last(results, tmp_path):
     page = report(results, tmp_path / "x.html", title="Spring")
     found, trusted, budget, appendix = (
@@ -132,7 +143,11 @@ def test_own_words_are_text_whatever_they_hold(hostile):
         ({"order": "Ages"}, dpf.InvalidType, "order must be a list of labels"),
         ({"order": ["Ages", "Ages"]}, dpf.InvalidArgument, "order must name each label once"),
         ({"order": ["Beds"]}, dpf.InvalidArgument, "order must name labels of the releases"),
-        ({"labels": {"Ages": {"count": "n"}}}, dpf.InvalidArgument, 'must have the parts "columns" and "values"'),
+        (
+            {"labels": {"Ages": {"count": "n"}}},
+            dpf.InvalidArgument,
+            r"must have the parts \"columns\" and \"values\".* Write labels={'Ages': {\"columns\": {'count': 'n'}}}\.",
+        ),
     ],
     ids=str,
 )
