@@ -70,7 +70,7 @@ class Trail:
             raise LedgerError(
                 f"{self.job.ledger.where}: the ledger does not hold entry {place[0]} of the audit trail "
                 f"{self.job.audit.name if self.job.audit else ''}: it is an older copy, or another ledger. "
-                "Restore the newest copy. If it is lost, see Backup and restore in docs/operate/deployment.md."
+                "Restore the newest copy, or read docs/operate/deployment.md."
             )
 
     def _newest(self) -> tuple[int, str] | None:

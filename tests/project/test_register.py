@@ -693,7 +693,7 @@ def test_65_dtypes_of_a_result_are_fixed(engine):
 def test_239_the_error_of_a_plan_shows_no_number_of_rows(tmp_path):
     """Polars' own error shows the plan, and for each Parquet file the rows that its footer counts."""
     told = set()
-    for rows in (2_467, 2_468):
+    for rows in (48_173, 48_174):
         path = tmp_path / "same.parquet"
         pl.DataFrame({"x": range(rows)}).write_parquet(path)
         wrong = pl.scan_parquet(path).with_columns(y=pl.col("z"))
@@ -713,7 +713,7 @@ def test_239_the_error_of_a_plan_shows_no_number_of_rows(tmp_path):
             told.add("".join(traceback.format_exception(caught.value)))
         assert ledger.spent.epsilon == 0
     assert len(told) == len(calls)
-    assert not any("246" in text for text in told)
+    assert not any("4817" in text.replace(",", "").replace("_", "") for text in told)
 
 
 def test_72_errors_show_no_value(engine):
