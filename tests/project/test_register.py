@@ -708,7 +708,7 @@ def test_239_the_error_of_a_plan_shows_no_number_of_rows(tmp_path):
             lambda wrong=wrong: dpf.local.Mean((0, 1), epsilon=1).randomize(wrong),
         ]
         for call in calls:
-            with pytest.raises(dpf.InvalidArgument, match=r"columns .* follow from its plan") as caught:
+            with pytest.raises(dpf.InvalidArgument, match="follow from its plan") as caught:
                 call()
             told.add("".join(traceback.format_exception(caught.value)))
         assert ledger.spent.epsilon == 0
