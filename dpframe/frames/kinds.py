@@ -50,8 +50,8 @@ WAYS_OUT = {  # advice by package that narwhals reads but dpframe refuses: a row
 }
 
 
-def schema_of(frame: pl.DataFrame | pl.LazyFrame) -> pl.Schema:
-    """Return the schema of a Polars frame; Polars' own error would show the plan, with the rows of Parquet files."""
+def schema_of(frame: pl.LazyFrame) -> pl.Schema:
+    """Return the schema of a LazyFrame; Polars' own error would show the plan, with the rows of Parquet files."""
     with tried(InvalidArgument, "frame must have columns that follow from its plan", "Correct the plan."):
         return frame.collect_schema()
 

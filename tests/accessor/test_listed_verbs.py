@@ -122,6 +122,7 @@ def test_a_result_without_numbers_lists_only_what_it_answers(tmp_path):
 
 def test_numbers_computed_from_a_release_list_only_what_they_answer(tmp_path):
     pytest.importorskip("altair")
+    pytest.importorskip("great_tables")
     frame = pl.DataFrame({"a": [0, 1] * 200, "b": [0, 1, 1, 0] * 100})
     table = frame.dp.group_by("a", "b", keys={"a": [0, 1], "b": [0, 1]}).count(epsilon=9, ledger=dpf.Ledger(epsilon=9))
     calls = {

@@ -169,9 +169,10 @@ def source_of(frame: Any) -> Source:
     """Read the schema of a frame, and no row; return a Source as it is."""
     if isinstance(frame, Source):
         return frame
-    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
-        rows = frame.height if isinstance(frame, pl.DataFrame) else None
-        return _polars_source(frame, schema_of(frame), rows)
+    if isinstance(frame, pl.DataFrame):
+        return _polars_source(frame, frame.schema, frame.height)
+    if isinstance(frame, pl.LazyFrame):
+        return _polars_source(frame, schema_of(frame), None)
     if is_pandas(frame):
         return _pandas_source(frame)
     if is_engine(frame):
