@@ -48,6 +48,7 @@ from dpframe.jobs.output_formats import can_draw
 from dpframe.jobs.running import no_ledger, planned
 from dpframe.ledger.address import Address
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.sql import refuse_gone
 from dpframe.ledger.statement import COLUMNS
 from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyLoss
@@ -109,6 +110,7 @@ HeadPlace = Annotated[
 
 def ledger_at(file: str, head: str | None) -> Ledger:
     """Return the ledger, compared with its head elsewhere if that is named; nothing is written to either."""
+    refuse_gone(file, head)
     ledger = Ledger.open(file)
     if head is None:
         return ledger

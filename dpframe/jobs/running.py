@@ -38,7 +38,7 @@ from dpframe.jobs.output_formats import FORMATS, append_line, can_draw, write_ou
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Foresight, Ledger, of_terms
-from dpframe.ledger.sql import is_there
+from dpframe.ledger.sql import is_there, refuse_gone
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import has_numbers
 from dpframe.release.together import foreseen
@@ -301,6 +301,7 @@ def _readable(job: Job) -> Iterator[None]:
 def _ledger(job: Job, *, charge: bool) -> tuple[bool, Ledger]:
     """Return whether the ledger exists, and the ledger; without a charge, one in memory replaces a missing one."""
     _address(job)
+    refuse_gone(job.ledger.place, job.ledger.head)
     if is_there(job.ledger.place):
         terms = job.ledger
         return True, of_terms(terms.place, terms.unit, terms.terms, terms.head, new=False, checks=job.checks)

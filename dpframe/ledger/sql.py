@@ -88,8 +88,7 @@ class SqlStore:
         address = Address.of(path)
         witness = witness_of(head, address)
         terms = replace(terms, has_head=witness is not None)
-        known = [] if address.file is None else [(heads.read(address.file), "")]
-        known += [] if witness is None else [(witness.read(), witness.shown)]
+        known = _heads_of(address, witness)
         if address.file is not None and not os.path.exists(address.file):
             _refuse_vanished(known, address)
         making = Database(address, create=True)
@@ -128,12 +127,14 @@ class SqlStore:
         address = Address.of(path)
         witness = witness_of(head, address)
         if address.file is not None and not os.path.exists(address.file):
-            _refuse_vanished([(heads.read(address.file), "")], address)
+            _refuse_vanished(_heads_of(address, witness), address)
         database = Database(address)
         with database.transaction(write=False) as connection:
             if witness is not None:
                 witness.check_elsewhere(address, connection)
-            if not database.names(connection) >= {"dpframe_ledger", "dpframe_entries", "dpframe_answers"}:
+            if not (names := database.names(connection)) >= {"dpframe_ledger", "dpframe_entries", "dpframe_answers"}:
+                if "dpframe_ledger" not in names:
+                    _refuse_vanished(_heads_of(address, witness), address)
                 witnesses.hold_address(address, None)
                 what = "database" if address.file is None else "file"
                 raise LedgerError(
@@ -657,8 +658,14 @@ def _went_on(copy: Mark, mark: Mark) -> bool:
     return mark.entry <= copy.entry or bool(mark.time and copy.time > mark.time)
 
 
+def _heads_of(address: Address, witness: Witness | None) -> list[tuple[Head | None, str]]:
+    """Return the heads of a ledger, each with the place where it is kept if that is not next to the ledger."""
+    beside = [] if address.file is None else [(heads.read(address.file), "")]
+    return beside + ([] if witness is None else [(witness.read(), witness.shown)])
+
+
 def _refuse_vanished(known: Sequence[tuple[Head | None, str]], address: Address) -> None:
-    """Refuse to create a ledger where one was. Read the heads before looking for the ledger."""
+    """Refuse a missing ledger that a head knows. To create one, read the heads before looking for the ledger."""
     for head, elsewhere in known:
         if head is not None and head.mark.entry:
             where = f"at {elsewhere}" if elsewhere else "next to it"
@@ -679,3 +686,11 @@ def is_there(path: object) -> bool:
             return "dpframe_ledger" in database.names(connection)
     finally:
         database.close()
+
+
+def refuse_gone(path: object, head: object) -> None:
+    """Refuse a path or URL without a ledger if the head elsewhere knows entries of one."""
+    address = Address.of(path)
+    witness = witness_of(head, address)
+    if witness is not None and not is_there(path):
+        _refuse_vanished([(witness.read(), witness.shown)], address)

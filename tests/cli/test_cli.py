@@ -108,6 +108,18 @@ def test_a_head_that_is_kept_elsewhere_shows_an_older_copy(tmp_path, capsys):
         assert "is an older copy: it holds 0 entries, and entry 1 was written" in err
 
 
+def test_a_head_that_is_kept_elsewhere_shows_that_a_ledger_is_gone(tmp_path, capsys):
+    path, head = tmp_path / "ward.ledger", tmp_path / "elsewhere"
+    PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1, path=path, head=head))
+    for kept in tmp_path.glob("ward.ledger*"):
+        kept.unlink()
+    for command, more in LOOKS.items():
+        code, out, err = say(capsys, command, path, "--head", head, *more)
+        assert (code, out) == (1, "")
+        assert "is gone, but its head at" in err
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("command", LOOKS)
 def test_a_look_gives_no_ledger_a_head(command, path, tmp_path, capsys):
     code, _, err = say(capsys, command, path, "--head", tmp_path / "elsewhere", *LOOKS[command])

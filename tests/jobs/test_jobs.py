@@ -430,6 +430,27 @@ def test_a_ledger_that_is_gone_is_not_made_again(folder):
     assert sum(one["charged"] for line in lines(folder) for one in line["releases"]) == 2
 
 
+def test_a_ledger_that_is_gone_is_known_to_its_head_elsewhere(folder):
+    """Its files were lost with the head next to them: neither a run nor a preview takes it for a new ledger."""
+    (folder / "kept").mkdir()
+    text = TEXT.replace('path = "clinic.ledger"', 'path = "clinic.ledger"\nhead = "kept/head"')
+    first = job(folder, text=text)
+    running.create(first)
+    for path in folder.glob("clinic.ledger*"):
+        path.unlink()
+    with pytest.raises(dpf.LedgerError, match="no ledger is at"):  # nothing was spent
+        running.run(first)
+    run(first)
+    for path in folder.glob("clinic.ledger*"):
+        path.unlink()
+    for charge in (True, False):
+        with pytest.raises(dpf.LedgerError, match=r"is gone, but its head at .*head' says that entry 4 was written"):
+            running.planned(first, charge=charge)
+    beside = job(folder, text=text.replace("kept/head", "clinic.ledger.head"))
+    with pytest.raises(dpf.InvalidArgument, match=r"\[ledger\]: head must be kept elsewhere"):
+        running.planned(beside, charge=False)
+
+
 def test_a_ledger_is_made_once_and_the_trail_says_so(folder):
     ledger = running.create(job(folder))
     (line,) = [json.loads(text) for text in (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()]
