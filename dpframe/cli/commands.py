@@ -31,6 +31,7 @@ from dpframe.display.pages import number, text_table
 from dpframe.errors import (
     DpframeError,
     InvalidArgument,
+    LedgerError,
     MissingArgument,
     WeakPrivacyWarning,
     harmless,
@@ -46,7 +47,7 @@ from dpframe.jobs import job_file, running
 from dpframe.jobs.job import Job, words_of
 from dpframe.jobs.output_formats import can_draw
 from dpframe.jobs.running import no_ledger, planned
-from dpframe.ledger.address import Address
+from dpframe.ledger.address import MAKE, Address
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.sql import refuse_gone
 from dpframe.ledger.statement import COLUMNS
@@ -111,7 +112,10 @@ HeadPlace = Annotated[
 def ledger_at(file: str, head: str | None) -> Ledger:
     """Return the ledger, compared with its head elsewhere if that is named; nothing is written to either."""
     refuse_gone(file, head)
-    ledger = Ledger.open(file)
+    try:
+        ledger = Ledger.open(file)
+    except LedgerError as error:
+        raise reworded(error, str(error).replace(MAKE, "dpframe ledger create JOB")) from None
     if head is None:
         return ledger
     if ledger._terms is None or not ledger._terms.has_head:  # opening it with a head would add one

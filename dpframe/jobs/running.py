@@ -28,6 +28,7 @@ from dpframe.errors import (
     SourceFailed,
     checked_column_name,
     listed,
+    reworded,
     shown,
     stands_in_the_way,
 )
@@ -35,7 +36,7 @@ from dpframe.frames import scans
 from dpframe.jobs.job import Job, Output, Question, Report, placed, words_of
 from dpframe.jobs.job_file import asked
 from dpframe.jobs.output_formats import FORMATS, append_line, can_draw, write_output
-from dpframe.ledger.address import Address
+from dpframe.ledger.address import MAKE, Address
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Foresight, Ledger, of_terms
 from dpframe.ledger.sql import is_there, refuse_gone
@@ -196,7 +197,7 @@ def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None
     """
     for output in job.outputs:
         FORMATS[output.format].check_installed()
-    with placed(job.ledger.where):
+    with _refused(job):
         has_ledger, ledger = _ledger(job, charge=charge)
     if has_ledger:
         Trail(job).check_ledger(ledger)
@@ -251,16 +252,30 @@ def _table_of_words(report: Report, place: str, given: Any) -> Mapping[str, Any]
 
 def made(job: Job) -> Ledger:
     """Make the ledger of a job; raise LedgerError if there is or was one already."""
-    with placed(job.ledger.where):
+    with _refused(job):
         _address(job)
         return of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, job.ledger.head, new=True)
 
 
 def no_ledger(job: Job, meanwhile: str = "") -> str:
     """Return the message for a job without a ledger, which ends in the command that makes it."""
+    return f"no ledger is at {_address(job).shown}. {meanwhile}If there never was one, make it, once: {_making(job)}"
+
+
+def _making(job: Job) -> str:
+    """Return the command that makes the ledger of a job."""
     said = [word for name, value in job.variables.said.items() for word in ("--set", f"{name}={value}")]
-    command = shlex.join(["dpframe", "ledger", "create", str(job.file), *said])
-    return f"no ledger is at {_address(job).shown}. {meanwhile}If there never was one, make it, once: {command}"
+    return shlex.join(["dpframe", "ledger", "create", str(job.file), *said])
+
+
+@contextmanager
+def _refused(job: Job) -> Iterator[None]:
+    """Add the part of the file to the refusal of a ledger, and name the command that makes one instead of Python."""
+    with placed(job.ledger.where):
+        try:
+            yield
+        except LedgerError as error:
+            raise reworded(error, str(error).replace(f"{MAKE}.", _making(job))) from None
 
 
 def opened(job: Job) -> Any:

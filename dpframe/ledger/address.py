@@ -12,6 +12,7 @@ from dpframe.files import BESIDE
 SHOWN = ("host", "port", "dbname", "user", "service", "sslmode")  # URL options for display; any other may be a secret
 SECRET = ("pass", "secret", "token", "key")  # words in the names of secret URL options
 PLACE = ("host", "port", "dbname", "user", "service", "options")  # URL options that decide which database is reached
+MAKE = "dpf.Ledger(epsilon=..., path=...)"  # how Python makes a ledger; jobs and commands name theirs instead
 RULE = "{} must be a file's name, or a database URL such as postgresql+psycopg://host/name"
 
 

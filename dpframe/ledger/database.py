@@ -21,7 +21,7 @@ from weakref import WeakMethod, WeakSet, finalize
 
 from dpframe.errors import NOT_PLAIN, DpframeError, LedgerError, LedgerUnavailable, stands_in_the_way
 from dpframe.ledger import locks
-from dpframe.ledger.address import Address
+from dpframe.ledger.address import MAKE, Address
 from dpframe.ledger.unbroken import Again
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ OF_FILES = (  # the meaning of SQLite's messages
     (
         ("unable to open", "no such file"),
         "cannot be opened: there is no such file, or this user may not read it. Give the path of an existing ledger "
-        "to open it, or a name in an existing folder to make one: dpf.Ledger(epsilon=..., path=...)",
+        f"to open it, or a name in an existing folder to make one: {MAKE}",
     ),
     (("not a database", "malformed", "decode", "no such table", "does not exist", "no such column"), DAMAGED),
 )

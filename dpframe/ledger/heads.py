@@ -146,10 +146,10 @@ def unwritten(file: str, error: OSError) -> LedgerError:
 
 def unwritten_at(path: str, error: OSError) -> LedgerError:
     """Return the error for a head in a file of this name, as `unwritten` does."""
-    return LedgerError(
-        f"the head of the ledger cannot be written to {path!r} ({said(error)}): {STAYS}. Make room, and let the folder "
-        "be written."
-    )
+    first = "Make room, and let the folder be written"
+    if isinstance(error, FileNotFoundError):
+        first = "Make its folder first"
+    return LedgerError(f"the head of the ledger cannot be written to {path!r} ({said(error)}): {STAYS}. {first}.")
 
 
 def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: str, elsewhere: str = "") -> None:

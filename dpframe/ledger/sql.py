@@ -16,7 +16,7 @@ from dpframe.errors import STAYS, LedgerError, LedgerUnavailable, reworded, stan
 from dpframe.exact import Amount, plus
 from dpframe.ledger import corrections, heads, rows
 from dpframe.ledger import witness as witnesses
-from dpframe.ledger.address import Address
+from dpframe.ledger.address import MAKE, Address
 from dpframe.ledger.canonical import digest, now
 from dpframe.ledger.chain import chain, entries_of, follow
 from dpframe.ledger.database import Database, tables
@@ -139,7 +139,7 @@ class SqlStore:
                 what = "database" if address.file is None else "file"
                 raise LedgerError(
                     f"the {what} at {address.shown} is not a ledger. If there was one, put it back, since it knows "
-                    "what was spent. If there never was one, make it: dpf.Ledger(epsilon=..., path=...)."
+                    f"what was spent. If there never was one, make it: {MAKE}."
                 )
             terms = Terms.of_text(rows.terms_text(connection, address.shown), address.shown)
         witnesses.hold_address(address, Mark.first(terms).head)

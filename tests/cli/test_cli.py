@@ -108,6 +108,13 @@ def test_a_head_that_is_kept_elsewhere_shows_an_older_copy(tmp_path, capsys):
         assert "is an older copy: it holds 0 entries, and entry 1 was written" in err
 
 
+def test_a_ledger_that_is_not_there_is_made_by_a_command(tmp_path, capsys):
+    (tmp_path / "empty.ledger").touch()
+    for name in ("none.ledger", "empty.ledger"):
+        code, _, err = say(capsys, "show", tmp_path / name)
+        assert (code, err.endswith(": dpframe ledger create JOB.\n")) == (1, True), err
+
+
 def test_a_head_that_is_kept_elsewhere_shows_that_a_ledger_is_gone(tmp_path, capsys):
     path, head = tmp_path / "ward.ledger", tmp_path / "elsewhere"
     PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1, path=path, head=head))

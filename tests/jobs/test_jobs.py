@@ -422,12 +422,32 @@ def test_a_ledger_that_is_gone_is_not_made_again(folder):
     with pytest.raises(dpf.LedgerError, match="If there was one, put it back"):
         running.run(job(folder, "w2"))
     (folder / "clinic.ledger").touch()  # an empty file, prepared in its place
-    with pytest.raises(dpf.LedgerError, match="is not a ledger"):
+    with pytest.raises(dpf.LedgerError, match="is not a ledger") as refused:
         running.run(job(folder, "w2"))
+    assert str(refused.value).endswith(f"make it: dpframe ledger create {folder / 'release.toml'} --set WEEK=w2")
     with pytest.raises(dpf.LedgerError, match="no ledger is at"):
         running.run(job(folder, "w2", TEXT.replace("clinic.ledger", "clinics.ledger")))
     assert not is_there(folder / "clinics.ledger")
     assert sum(one["charged"] for line in lines(folder) for one in line["releases"]) == 2
+
+
+def test_a_ledger_in_a_folder_that_is_not_there_is_refused_with_the_way_out(folder):
+    """A file of no bytes may be left. To make it in Python, as the words said, would give it other terms."""
+    command = f"dpframe ledger create {folder / 'release.toml'} --set WEEK=w1"
+    nowhere = job(folder, text=TEXT.replace("clinic.ledger", "no/where/clinic.ledger"))
+    with pytest.raises(dpf.LedgerError, match="or a name in an existing folder to make one: ") as refused:
+        running.create(nowhere)
+    assert str(refused.value).endswith(command)
+    headless = job(folder, text=TEXT.replace('"clinic.ledger"', '"clinic.ledger"\nhead = "none/head"'))
+    with pytest.raises(dpf.LedgerError, match=r"no ledger was made\. Make its folder first\.$"):
+        running.create(headless)
+    for charge in (True, False):
+        with pytest.raises(dpf.LedgerError, match=r"toml, \[ledger\]: the file at .* is not a ledger") as refused:
+            running.planned(headless, charge=charge)
+        assert str(refused.value).endswith(f"make it: {command}")
+    (folder / "none").mkdir()
+    running.create(headless)
+    assert running.run(headless).last is not None
 
 
 def test_a_ledger_that_is_gone_is_known_to_its_head_elsewhere(folder):
