@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,10 @@ class Table:
         """Return a string, or None if it is not given."""
         value = self.values.get(key)
         if value is not None and not (isinstance(value, str) and value):
-            raise InvalidType(f"{self.where}: {key} must be a string that is not empty, not {shown(value)}.")
+            words = str(value) if isinstance(value, (date, time)) else shown(value)
+            quotes = type(value) in (int, Decimal, date, datetime, time)
+            way_out = " Write it in quotes." if quotes else ""
+            raise InvalidType(f"{self.where}: {key} must be a string that is not empty, not {words}.{way_out}")
         if value is not None and "\0" in value:
             raise InvalidArgument(f"{self.where}: {key} must not hold the character 0, unlike {shown(value)}. Drop it.")
         return value
@@ -222,6 +226,13 @@ IN_TOML = tuple(
         (r"Name a release by its label: count\(.*?\)\.", "Write one of these."),
         (rf"{_OPEN}, and raise its limit with raise_limit, or", "Say the same here, raise its limit in Python, or"),
         (rf"{_OPEN}, or", "Say the same here, or"),
+        (r"Say where: dpf\.Ledger\.open\(path, head=\.\.\.\)", 'Write head = "..." in [ledger]'),
+        (r"dpf\.discover needs", "{discover = {}} needs"),
+        (r"dpf\.Ledger\(.*?(keys_delta)=([-\w.]+)\)", r"\1 = \2 in [ledger]"),
+        (r"or a dict with", "or a table with"),
+        (r"as in \w+\((\[[^\]]*\]), \w+=\.\.\.\)", r"as in columns = \1"),
+        (rf"as in \w+\({_TEXT}, \w+=\.\.\.\)", r"as in column = \1"),
+        (rf"as in \w+\((?:{_TEXT}, )?(\w+)=({_VALUE}), [^)]*\)", r"as in \2 = \3"),
     )
 )
 

@@ -60,6 +60,10 @@ def question_of(table: Table, snapshot: str | None) -> Question:
     """Return a release of a job file; `snapshot` is that of the whole job."""
     label = table.text("label", 'label = "wards"')
     named = Table(f"{table.where} {label!r}", table.values)
+    if named.values.get("verb") == "stream":
+        raise InvalidArgument(
+            f"{named.where}: verb must be that of one result, not 'stream'. Release streams in Python, with dpf.Stream."
+        )
     verb = named.choice("verb", VERBS, named.text("verb", 'verb = "count"'))
     assert verb is not None
     takes = (*parameters_of(getattr(PrivateFrame, verb)), *(["columns"] if _open(verb) == "columns" else []))
