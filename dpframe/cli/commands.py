@@ -354,11 +354,12 @@ def preview(
     with opened(file, values, screen) as job:
         hidden = job.variables.hidden
 
-        def show(plans: Mapping[str, Plan]) -> None:
-            rows = [tuple(map(hidden, _row(*one))) for one in plans.items()]
+        def show(plans: Mapping[str, Plan], stored: Mapping[str, PrivacyLoss]) -> None:
+            rows = [tuple(map(hidden, _row(label, plan, stored.get(label)))) for label, plan in plans.items()]
             screen.say(text_table(("release", "asks", "costs", "95% error"), rows))
-            for plan in plans.values() if details else ():
-                screen.say(hidden(f"\n{plan}"))
+            for label, plan in plans.items() if details else ():
+                if label not in stored:
+                    screen.say(hidden(f"\n{plan}"))
 
         whole = planned(job, charge=False, seen=show)
         screen.say("")
@@ -377,7 +378,10 @@ def preview(
     screen.say(f"all of them fit; after the run {whole.foresight.left} would be left", "green")
 
 
-def _row(label: str, plan: Plan) -> tuple[str, str, str, str]:
+def _row(label: str, plan: Plan, stored: PrivacyLoss | None) -> tuple[str, str, str, str]:
+    """Return a line of the preview; a stored release keeps its cost and errors, whatever a new one would have."""
+    if stored is not None:
+        return label, str(plan.query), str(stored), "as released"
     errors = ", ".join(f"{plan.named(name)} +-{number(error)}" for name, error in plan.error.items())
     return label, str(plan.query), str(plan.cost), errors
 

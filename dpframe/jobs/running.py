@@ -41,10 +41,12 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Foresight, Ledger, of_terms
 from dpframe.ledger.sql import is_there, refuse_gone
 from dpframe.planning.plan import Plan
+from dpframe.privacy import PrivacyLoss
 from dpframe.queries.query import has_numbers
 from dpframe.release.together import foreseen
 
 FORMAT = "dpframe.run/1"
+Seen = Callable[[Mapping[str, Plan], Mapping[str, PrivacyLoss]], None]
 
 
 @dataclass
@@ -189,11 +191,11 @@ class PlannedJob:
     has_ledger: bool
 
 
-def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None] | None = None) -> PlannedJob:
+def planned(job: Job, *, charge: bool, seen: Seen | None = None) -> PlannedJob:
     """Plan a job without reading a row or spending anything. With `charge`, its ledger must exist.
 
     Without a ledger, releases are planned as for a new one. A ledger that exists must hold the newest entry in the
-    audit trail. `seen` receives the plans before the check that they fit together.
+    audit trail. `seen` receives the plans, and what the stored releases have cost, before the check that they fit.
     """
     for output in job.outputs:
         FORMATS[output.format].check_installed()
@@ -208,9 +210,8 @@ def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None
         _check_shown(output, plans[output.label])
     if job.report is not None:
         _check_report(job.report, plans)
-    if seen is not None:
-        seen(plans)
-    return PlannedJob(job, dp, ledger, plans, foreseen(plans, ledger), has_ledger)
+    foresight = foreseen(plans, ledger) if seen is None else foreseen(plans, ledger, partial(seen, plans))
+    return PlannedJob(job, dp, ledger, plans, foresight, has_ledger)
 
 
 def _check_shown(output: Output, plan: Plan) -> None:

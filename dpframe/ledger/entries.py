@@ -139,8 +139,8 @@ class Store(Protocol):
     def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer | None:
         """Append an entry unless `allowed` raises; return its place (None in memory), or the name's stored answer."""
 
-    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
-        """Return the end of the chain, and for each entry whether an answer is stored under its name."""
+    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[Answer | None]]:
+        """Return the end of the chain, and for each entry the answer that is stored under its name, if there is one."""
 
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Store an answer under its name and return it; if another process was faster, return its answer."""
@@ -388,9 +388,9 @@ class MemoryStore:
             allowed(self._last, total)
             self._append(entry, total)
 
-    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
+    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[Answer | None]]:
         """Return the end; no answer is stored in memory."""
-        return self._last, [False] * len(entries)
+        return self._last, [None] * len(entries)
 
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Refuse: no answer is stored in memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -365,8 +365,12 @@ class Ledger(ShownLedger):
 
         return allowed
 
-    def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
+    def foresee(
+        self, entries: Mapping[str, Entry], seen: Callable[[Mapping[str, Answer | None]], None] = lambda known: None
+    ) -> Foresight:
         """Predict the effect of charging all of these entries, by the names that messages use; nothing is charged.
+
+        `seen` receives their stored answers before the check that the others fit.
 
         Raises
         ------
@@ -378,7 +382,8 @@ class Ledger(ShownLedger):
         """
         checked = {name: replace(one, amount=checked_amount(one.amount, self._parts)) for name, one in entries.items()}
         last, known = self._store.answered([*checked.values()])
-        stored = dict(zip(checked, known, strict=True))
+        seen(dict(zip(checked, known, strict=True)))
+        stored = {name: answer is not None for name, answer in zip(checked, known, strict=True)}
         total, limit = last.spent, self._limit_at(last)
         for name, entry in checked.items():
             if stored[name]:

@@ -230,8 +230,8 @@ class SqlStore:
         self._keep_head(mark)
 
     @unbroken
-    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
-        """Return the end of the chain, and for each entry whether an answer is stored under its name.
+    def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[Answer | None]]:
+        """Return the end of the chain, and for each entry the answer that is stored under its name, if there is one.
 
         If the head is kept elsewhere and its place was not given, this is refused, as the charges would be.
         """
@@ -239,7 +239,7 @@ class SqlStore:
         known = self._known()
         with self.database.transaction(write=False) as connection:
             last = self._with_due(connection, self._last(connection, known))
-            return last, [self._named(connection, entry) is not None for entry in entries]
+            return last, [self._named(connection, entry) for entry in entries]
 
     @_alone
     def keep(self, entry: Entry, content: bytes) -> Answer:

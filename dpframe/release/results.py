@@ -42,6 +42,7 @@ from dpframe.planning.call import NO_WORDS, Call, Words
 from dpframe.planning.graph import edges_among
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import weights_of_units
+from dpframe.privacy import PrivacyLoss
 from dpframe.queries.bins import Instants
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
@@ -444,6 +445,12 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
     if prints.places_of(frame, changes.viewed(header["provenance"])) is None:
         raise LedgerError(OF_OTHER_KEYS)
     return frame
+
+
+def cost_of(content: bytes) -> PrivacyLoss:
+    """Return what a stored answer has cost: the limit may have been raised since, and with it a share of it."""
+    cost = json.loads(content.split(b"\n", 1)[0])["provenance"]["cost"]
+    return PrivacyLoss(cost["epsilon"], cost["delta"])
 
 
 OF_OTHER_KEYS = (

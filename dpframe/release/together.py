@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -42,7 +42,7 @@ from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.release import results
 from dpframe.release.path import tried_on_no_rows
-from dpframe.release.results import check_denoising, entry_of, measure, noisy_checks, promise_of
+from dpframe.release.results import check_denoising, cost_of, entry_of, measure, noisy_checks, promise_of
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 
@@ -254,12 +254,21 @@ def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
         ledger.terms.unit_for(first[1].unit.who)
 
 
-def foreseen(plans: Mapping[str, Plan], ledger: Ledger) -> Foresight:
+def foreseen(
+    plans: Mapping[str, Plan],
+    ledger: Ledger,
+    seen: Callable[[Mapping[str, PrivacyLoss]], None] = lambda costs: None,
+) -> Foresight:
     """Try each plan on no rows, and all plans on the ledger; nothing is charged and no row is read.
 
-    BudgetExceeded names the first plan that does not fit after those before it.
+    `seen` receives what the stored answers have cost. BudgetExceeded names the first plan that does not fit after
+    those before it.
     """
-    return ledger.foresee({name: _entry(plan, ledger) for name, plan in plans.items()})
+
+    def told(known: Mapping[str, Answer | None]) -> None:
+        seen({name: cost_of(answer.content) for name, answer in known.items() if answer is not None})
+
+    return ledger.foresee({name: _entry(plan, ledger) for name, plan in plans.items()}, told)
 
 
 def _entry(plan: Plan, ledger: Ledger) -> Entry:

@@ -304,6 +304,35 @@ def test_a_preview_refuses_a_ledger_whose_head_the_job_does_not_name(folder, cap
     assert dpf.Ledger.open(folder / "clinic.ledger").to_frame().height == 2
 
 
+def test_a_preview_states_what_stored_releases_have_cost(folder, capsys):
+    """With a higher limit, a share of it is more: the plan of a new release has another cost and other errors."""
+    share = TEXT.replace("epsilon = 0.3", 'share = "1/4"')
+    (folder / "release.toml").write_text(share, encoding="utf-8")
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
+    dpf.Ledger.open(folder / "clinic.ledger").raise_limit(epsilon=2, reason="the board agreed")
+    (folder / "release.toml").write_text(share.replace("epsilon = 1.0", "epsilon = 2.0"), encoding="utf-8")
+    code, out, _ = say(capsys, "preview", folder, "--set", "WEEK=w1", "--details")
+    assert (code, out.count("as released"), "+-" in out) == (0, 2, False)
+    assert "3 declared keys  epsilon 0.25  as released" in out
+    assert "4 bins                                  epsilon 0.2   as released" in out
+    out = say(capsys, "preview", folder, "--set", "WEEK=w2")[1]
+    assert "epsilon 0.5" in out
+    assert "as released" not in out
+    (folder / "release.toml").write_text(share.replace("epsilon = 1.0", "epsilon = 2.0") + MORE, encoding="utf-8")
+    code, out, _ = say(capsys, "preview", folder, "--set", "WEEK=w1")  # also if the others do not fit
+    assert (code, "epsilon 0.25  as released" in out) == (3, True)
+
+
+MORE = """
+[[release]]
+label = "more"
+verb = "count"
+max_rows = 2
+epsilon = 1.9
+"""
+
+
 def test_a_preview_holds_the_ledger_against_the_audit_trail(folder, capsys):
     say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
     kept = {end: (folder / f"clinic.ledger{end}").read_bytes() for end in ("", ".head")}
