@@ -276,7 +276,7 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
             "kind": "correction" if entry.is_correction else entry.kind,
             "label": entry.label and writable(entry.label),  # older ledgers may hold any text
             "snapshot": entry.snapshot and writable(entry.snapshot),
-            "query": writable(entry.query) + _raised_to(entry),
+            "query": writable(entry.query),
             "unit": entry.unit.words(in_all=entry.stream is not None),
             "epsilon": entry.cost.epsilon,
             "delta": entry.cost.delta,
@@ -284,12 +284,6 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
         }
         for number, entry in listed(entries)
     ]
-
-
-def _raised_to(entry: Entry) -> str:
-    """Return the new limit as text, if the entry raised it."""
-    raised = entry.kind == "limit" and not entry.is_correction and entry.limit is not None
-    return f" to {entry.limit.whole}" if raised and entry.limit else ""
 
 
 def answers_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:

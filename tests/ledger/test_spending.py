@@ -37,16 +37,6 @@ def test_answers_are_listed(ledger):
     ]
 
 
-def test_a_raised_limit_is_listed_with_the_new_limit(tmp_path):
-    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger")
-    ledger.raise_limit(epsilon=1.5, reason="the board agreed")
-    ledger.raise_limit(epsilon=2, delta=1e-6, reason="and again")
-    assert ledger.to_frame()["query"].to_list() == [
-        "limit raised to epsilon 1.5",
-        "limit raised to epsilon 2, delta 1e-06",
-    ]
-
-
 def test_an_answer_is_listed_with_the_charge_that_it_was_made_for(tmp_path, monkeypatch):
     ledger = dpf.Ledger(epsilon=3, path=tmp_path / "clinic.ledger")
     asked = {"epsilon": 0.5, "label": "patients", "snapshot": "2026-05", "ledger": ledger}
