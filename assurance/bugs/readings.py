@@ -790,7 +790,7 @@ READINGS = (
         "jobs",
         "a preview that says that all fit where the place of the head is not said",
         "SqlStore.answered",
-        "        self.check_head_given()\n",
+        "        self._check_head_given()\n",
         "",
         "jobs/test_job_commands.py::test_a_preview_refuses_a_ledger_whose_head_the_job_does_not_name",
     ),

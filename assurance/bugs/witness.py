@@ -37,7 +37,7 @@ WITNESSES = (
     bug(
         "ledger",
         "a charge that leaves the head elsewhere behind",
-        "SqlStore.check_head_given",
+        "SqlStore._check_head_given",
         "if self.terms.has_head and self.witness is None:",
         "if False:",
         f"{WITNESS}::test_153_nothing_is_charged_without_the_head_and_all_can_be_read",
@@ -78,7 +78,7 @@ WITNESSES = (
         "streams",
         "a stored period shown without the head that is kept elsewhere",
         "SqlStore.stream",
-        "            self.check_head_given()\n",
+        "            self._check_head_given()\n",
         "            pass\n",
         f"{WITNESS}::test_200_a_period_is_shown_by_nobody_who_does_not_know_the_head",
     ),

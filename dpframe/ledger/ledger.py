@@ -601,7 +601,6 @@ def of_terms(
     amounts = {name: said.get(name, 0) for name in ("delta", "keys_delta")}
     _, terms = new_terms(**named, **amounts, unit=unit, durable=True)
     store = SqlStore.make(path, terms, head, new=True) if new else SqlStore.open(path, head)
-    store.check_head_given()  # a job charges
     refuse_other(terms, store.terms, store.last().limit, store.shown)
     ledger = Ledger._of(store)
     ledger._checks = checks

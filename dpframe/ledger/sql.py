@@ -235,7 +235,7 @@ class SqlStore:
 
         If the head is kept elsewhere and its place was not given, this is refused, as the charges would be.
         """
-        self.check_head_given()
+        self._check_head_given()
         known = self._known()
         with self.database.transaction(write=False) as connection:
             last = self._with_due(connection, self._last(connection, known))
@@ -286,7 +286,7 @@ class SqlStore:
             stream = self._stream(connection, entry)
         newest = 0 if stream is None else max(stream.kept.values(), default=0)
         if newest:
-            self.check_head_given()
+            self._check_head_given()
         if any(head is not None and head.mark.entry < newest for head in (known.head, known.elsewhere)):
             until_it_goes_through(self._write_newest, last, False)
         return stream
@@ -410,7 +410,7 @@ class SqlStore:
     @_alone
     def recover(self, reason: str, cost: Callable[[Amount], PrivacyLoss]) -> Mark | None:
         """Accept an older copy, or one without its head: append an entry that charges what the copy does not know."""
-        self.check_head_given(heads.WAYS_ELSEWHERE)
+        self._check_head_given(heads.WAYS_ELSEWHERE)
         known, witness = self._known(), self.witness
         beside = [] if self.database.address.file is None else [(known.head, "")]
         kept = beside + ([] if witness is None else [(known.elsewhere, witness.shown)])
@@ -453,7 +453,7 @@ class SqlStore:
     @contextmanager
     def _writing(self) -> Iterator[tuple[Connection, Mark]]:
         """Open a transaction that may append to the end of the chain, which is checked first."""
-        self.check_head_given()
+        self._check_head_given()
         known = self._known()
         with self.database.transaction(write=True) as connection:
             last = self._last(connection, known)
@@ -484,7 +484,7 @@ class SqlStore:
         due = self._with_due(connection, last).due
         return None if due is None else corrections.correction(due, self.terms, last, self.accounting, reason)
 
-    def check_head_given(self, call: str = "dpf.Ledger.open(path, head=...)") -> None:
+    def _check_head_given(self, call: str = "dpf.Ledger.open(path, head=...)") -> None:
         """Refuse to write if the head is kept elsewhere and its place was not given; `call` takes it."""
         if self.terms.has_head and self.witness is None:
             raise LedgerError(

@@ -299,7 +299,7 @@ def test_a_preview_refuses_a_ledger_whose_head_the_job_does_not_name(folder, cap
     for week in ("w1", "w2"):  # the answers of w1 are stored, so w1 needs no charge
         for command in ("preview", "run"):
             code, _, err = say(capsys, command, folder, "--set", f"WEEK={week}")
-            assert (code, "release.toml, [ledger]: head must be given" in err) == (1, True), err
+            assert (code, "head must be given" in err) == (1, True), err
             assert err.endswith('Write head = "..." in [ledger].\n')
     assert dpf.Ledger.open(folder / "clinic.ledger").to_frame().height == 2
 
