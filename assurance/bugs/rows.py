@@ -116,7 +116,7 @@ ROWS = (
     bug(
         "rows",
         "229: times of a class of its own read by its own methods",
-        "pandas_columns._ticks",
+        "pandas_columns.ticks_of",
         "else datetime.__sub__",
         "else type(value).__sub__",
         "test_own_code.py::test_229_no_method_of_a_number_or_time_is_called_where_it_is_read",

@@ -12,7 +12,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, named, shown, shown_names
-from dpframe.errors.tracebacks import tried
 from dpframe.frames import build, prints
 from dpframe.frames.kinds import (
     check_threads,
@@ -24,6 +23,7 @@ from dpframe.frames.kinds import (
     is_missing,
     is_pandas,
     library_of,
+    planned,
     schema_of,
     unwrapped,
 )
@@ -104,11 +104,13 @@ def names_of(frame: Any, argument: str) -> list[Any]:
     """Return the column names of a public frame; refuse two columns of one name."""
     import narwhals.stable.v2 as nw
 
-    with tried(InvalidArgument, f"{argument} must be a frame whose columns follow from its plan", "Correct the plan."):
+    def columns() -> list[Any] | None:
         try:
-            names = list(frame.columns if is_pandas(frame) else nw.from_native(frame).collect_schema().names())
+            return list(frame.columns if is_pandas(frame) else nw.from_native(frame).collect_schema().names())
         except nw.exceptions.DuplicateError:  # replaced below by dpframe's own message
-            names = None
+            return None
+
+    names = planned(argument, columns)
     if names is None or len(set(names)) != len(names):
         raise InvalidArgument(
             f"{argument} must be a frame whose columns have different names. Drop the second of them."

@@ -20,13 +20,13 @@ from decimal import Decimal
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
 
 from dpframe.errors import InvalidArgument, InvalidType, named
-from dpframe.errors.tracebacks import tried
+from dpframe.errors.tracebacks import said
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -36,6 +36,18 @@ if TYPE_CHECKING:
     __all__ = ["PandasFrame", "PolarsFrame", "PolarsLazyFrame"]
 
 Library = Literal["pandas", "polars"]
+T = TypeVar("T")
+
+OF_PLANS = (  # errors that name columns and files of a plan, and quote no row
+    pl.exceptions.ColumnNotFoundError,
+    pl.exceptions.DuplicateError,
+    pl.exceptions.SchemaFieldNotFoundError,
+    pl.exceptions.StructFieldNotFoundError,
+    FileNotFoundError,
+    NotADirectoryError,
+    IsADirectoryError,
+    PermissionError,
+)
 
 EXPORT = (
     "Export its columns to Parquet with the tools of the database, and scan them: dpf.of(pl.scan_parquet(path)). "
@@ -51,9 +63,25 @@ WAYS_OUT = {  # advice by package that narwhals reads but dpframe refuses: a row
 
 
 def schema_of(frame: pl.LazyFrame) -> pl.Schema:
-    """Return the schema of a LazyFrame; Polars' own error would show the plan, with the rows of Parquet files."""
-    with tried(InvalidArgument, "frame must have columns that follow from its plan", "Correct the plan."):
-        return frame.collect_schema()
+    """Return the schema of a LazyFrame."""
+    return planned("frame", frame.collect_schema)
+
+
+def planned(argument: str, columns: Callable[[], T]) -> T:
+    """Return the columns of a plan.
+
+    Polars' own error would show the plan, with the rows of Parquet files, or quote a row of a file of text whose types
+    it guesses. Its words are shown for wrong names and missing files alone.
+    """
+    try:
+        return columns()
+    except Exception as error:
+        known = isinstance(error, OF_PLANS)
+        words = said(error) if known else f"{type(error).__name__}, whose message may quote rows and is withheld"
+        way_out = "Correct the plan." if known else "Look for the cause with collect_schema()."
+        raise InvalidArgument(
+            f"{argument} must have columns that follow from its plan ({words}). Nothing was charged. {way_out}"
+        ) from None
 
 
 def is_frame(value: object) -> bool:

@@ -5,12 +5,15 @@ Dask declares dtypes but does not enforce them: an integer column has partitions
 one, and a value that a dtype cannot hold is missing. None of this can fail on a value.
 
 Floats hold integers exactly only below 2**53. If one row without an id made floats of a partition, larger ids in its
-other rows would be others than in the next partition. So larger integers of NumPy are missing in every partition.
+other rows would be others than in the next partition. So larger integers are missing in every partition of a column of
+NumPy's integers, and in partitions of floats of any other column of integers. In a column of floats, every partition
+has the nearest floats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.columns import pandas_columns
 from dpframe.engines.columns.identity import LAST
-from dpframe.engines.columns.pandas_columns import each
+from dpframe.engines.columns.pandas_columns import each, ticks_of
 
 NOT_A_TIME = np.iinfo(np.int64).min
 OF_64_BITS = (pl.Int64, pl.UInt64)
@@ -81,21 +84,26 @@ def _are_texts(categories: Any) -> bool:
     return all(isinstance(category, str) and category != UNKNOWN_CATEGORIES for category in categories)
 
 
-def frame_of(partition: Any, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Return a pandas partition with these columns and dtypes; without columns, a frame with its number of rows."""
+def frame_of(partition: Any, dtypes: Mapping[str, pl.DataType], exact: Collection[str] = ()) -> pl.DataFrame:
+    """Return a pandas partition with these columns and dtypes; without columns, a frame with its number of rows.
+
+    The columns in `exact` are declared as masked or Arrow integers, which no missing value turns into floats.
+    """
     if not dtypes:
         return pl.DataFrame({"": pl.zeros(len(partition), dtype=pl.Int8, eager=True)})
-    return pl.DataFrame({name: column_of(partition[name], dtype) for name, dtype in dtypes.items()})
+    return pl.DataFrame({name: column_of(partition[name], dtype, name in exact) for name, dtype in dtypes.items()})
 
 
-def column_of(series: Any, dtype: pl.DataType) -> pl.Series:
+def column_of(series: Any, dtype: pl.DataType, exact: bool = False) -> pl.Series:
     """Return a pandas column with the given dtype; a value that it cannot hold exactly is missing.
 
     If casting back restores each value, the cast made no two of them one. Numbers stay numbers and texts stay texts: 1
     and 1.0 are one value of a column of numbers, and their texts would be two.
     """
     column = _as_it_is(series, dtype)
-    if dtype in OF_64_BITS and isinstance(series.dtype, np.dtype) and column.dtype in (*OF_64_BITS, pl.Float64):
+    if dtype == pl.Float64 and column.dtype.is_integer():
+        return column.cast(dtype)  # as pandas does where a value is missing
+    if dtype in OF_64_BITS and (column.dtype.is_float() or (column.dtype in OF_64_BITS and not exact)):
         beyond = column >= INEXACT
         column = column.set(beyond if column.dtype == pl.UInt64 else beyond | (column <= -INEXACT), None)
     if column.dtype == dtype:
@@ -123,6 +131,8 @@ def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
     kind, _ = pandas_columns.kind_of(series.dtype)
     if kind in ("category", "object") or pandas_columns.is_by_position(series.dtype):
         objects = series.astype(object).to_numpy(dtype=object)
+        if dtype in (pl.Datetime, pl.Duration):
+            return _times_of(objects, dtype)
         return pl.Series(each(objects, _object_of(dtype)).tolist(), dtype=dtype)
     if isinstance(series.dtype, np.dtype):
         return _of_numpy(series.to_numpy())
@@ -132,6 +142,33 @@ def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
     import pyarrow
 
     return pl.Series(pl.from_arrow(pyarrow.array(series, from_pandas=True)))
+
+
+def _times_of(objects: NDArray[np.object_], dtype: pl.DataType) -> pl.Series:
+    """Return times or durations, each read by itself; one that the unit does not hold exactly is missing."""
+    zone, unit = getattr(dtype, "time_zone", None), dtype.time_unit  # type: ignore[attr-defined]
+    steps, rest = {"ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}[unit]
+    microseconds = ticks_of("duration" if dtype == pl.Duration else "datetime")
+
+    def ticks(value: Any) -> int | None:
+        try:
+            whole = microseconds(value)
+            aware = isinstance(value, datetime) and value.tzinfo is not None
+            if whole is None or aware != (zone is not None):
+                return None
+            below = getattr(value, "nanoseconds" if dtype == pl.Duration else "nanosecond", 0)  # of pandas
+            if whole % rest or (below and unit != "ns"):
+                return None
+            found = whole // rest * steps + below
+            return found if abs(found) < 2**63 else None
+        except Exception:  # a subclass may raise any error
+            return None
+
+    read = pl.Series(each(objects, ticks).tolist(), dtype=pl.Int64)
+    if dtype == pl.Duration:
+        return read.cast(dtype)
+    naive: Any = pl.Datetime(unit)
+    return read.cast(naive) if zone is None else read.cast(naive).dt.replace_time_zone(zone)
 
 
 def _of_numpy(values: NDArray[Any]) -> pl.Series:
@@ -163,6 +200,8 @@ def _object_of(dtype: pl.DataType) -> Callable[[Any], Any]:
         try:
             if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
                 return None
+            if dtype == pl.Float64:
+                return float(value)  # rounded, as integers of a whole partition are
             typed = float(value) if dtype.is_float() else int(value)
             if dtype == pl.Float32:
                 typed = float(np.float32(typed))

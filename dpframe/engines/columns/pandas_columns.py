@@ -355,7 +355,7 @@ def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.S
     if role == "value" or (role == "bin" and declared == "number"):
         return pl.Series(each(values, _number).astype(np.float64))
     if role == "bin":
-        ticks = pl.Series(each(values, _ticks(declared)).tolist(), dtype=pl.Int64)
+        ticks = pl.Series(each(values, ticks_of(declared)).tolist(), dtype=pl.Int64)
         return ticks.cast(pl.Duration("us") if declared == "duration" else pl.Datetime("us"))
     if role == "unit":
         return pl.Series(_unit_codes(values).tolist(), dtype=pl.Int64)
@@ -425,7 +425,7 @@ def _beyond(value: Any) -> float:
         return math.nan
 
 
-def _ticks(kind: str) -> Callable[[Any], int | None]:
+def ticks_of(kind: str) -> Callable[[Any], int | None]:
     """Return a reader of one temporal kind in microseconds (see `queries.bins.BinAxis`); other objects are missing.
 
     Only methods of Python's classes run, or those of pandas, whose times reach farther; never those of a subclass.

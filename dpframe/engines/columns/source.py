@@ -21,7 +21,6 @@ import polars as pl
 from dpframe.engines.columns import dask_partitions, pandas_columns
 from dpframe.engines.columns.identity import Identity, combination, identity_of, in_milliseconds, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown, shown_names
-from dpframe.errors.tracebacks import tried
 from dpframe.frames.kinds import (
     checked_frame,
     is_arrow,
@@ -219,14 +218,18 @@ def types_of_dataset(dataset: Any) -> dict[str, ColumnType]:
     types, known = types_of_arrow(dataset.schema), pyarrow.dataset
     if not isinstance(dataset, (known.FileSystemDataset, known.InMemoryDataset, known.UnionDataset)):
         return types  # another library, which declares what its files hold
-    rule = "frame must be of files whose schemas can be read"
-    with tried(InvalidArgument, rule, "Look at its files.", foreseen=(OSError, ValueError, TypeError)):
+    try:
         for part in known.UnionDataset(dataset.schema, [dataset]).get_fragments():  # also of a filtered one
             if getattr(getattr(part, "format", None), "default_extname", None) in TEXTS:
                 continue
             for field in part.physical_schema:
                 if field.name in types and not _fits(field.type, dataset.schema.field(field.name).type):
                     types[field.name] = ColumnType("other", "one that differs between its files", readable=False)
+    except Exception as error:  # its message may hold the exact size of a file
+        raise InvalidArgument(
+            f"frame must be of files whose schemas can be read ({type(error).__name__}, whose message is withheld). "
+            "Nothing was charged. Look at its files."
+        ) from None
     return types
 
 

@@ -45,16 +45,22 @@ class DaskTable:
         """Return the sum over partitions, or over parts of whole units."""
         dtypes = self._dtypes(columns)
         if by is not None:
-            return self._of_units(Whole(dtypes, piece, by))
-        return _sum(Answering(Rows(dtypes, piece).answer, versions()), self._narrow(dtypes))
+            return self._of_units(Whole(dtypes, self._exact(columns), piece, by))
+        return _sum(Answering(Rows(dtypes, self._exact(columns), piece).answer, versions()), self._narrow(dtypes))
 
     def push(self, task: Task) -> Partial | None:
         """Return the totals of units, from coded rows in parts of whole units."""
-        return None if task.by is None else self._of_units(Coded(self._dtypes(task.columns), task))
+        if task.by is None:
+            return None
+        return self._of_units(Coded(self._dtypes(task.columns), self._exact(task.columns), task))
 
     def _dtypes(self, columns: Sequence[str]) -> dict[str, Any]:
         schema = self.schema()
         return {name: schema[name].polars for name in columns}
+
+    def _exact(self, columns: Sequence[str]) -> frozenset[str]:
+        """Return the columns that no missing value turns into NumPy's floats."""
+        return frozenset(name for name in columns if not isinstance(self.frame.dtypes[name], np.dtype))
 
     def _narrow(self, dtypes: Mapping[str, Any]) -> Any:
         return self.frame[list(dtypes) or list(self.frame.columns[:1])]
@@ -76,11 +82,12 @@ class Rows:
     """Rows that count by themselves: a partition is a piece."""
 
     dtypes: Mapping[str, Any]
+    exact: frozenset[str]
     piece: Callable[[Any], Partial]
 
     def answer(self, partition: Any) -> Partial:
         """Return the totals of a partition."""
-        return self.piece(frame_of(partition, self.dtypes))
+        return self.piece(frame_of(partition, self.dtypes, self.exact))
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,7 @@ class Whole:
     """Rows as they are, sent by the unit in one column, for pieces of whole units."""
 
     dtypes: Mapping[str, Any]
+    exact: frozenset[str]
     piece: Callable[[Any], Partial]
     by: str
 
@@ -109,6 +117,7 @@ class Coded:
     """Coded rows of a task, weighed by whole units."""
 
     dtypes: Mapping[str, Any]
+    exact: frozenset[str]
     task: Task
 
     def rows(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
@@ -141,7 +150,7 @@ class Sending:
         return _numbered([NOT_DONE], [b""]) if sent is None else _numbered(*sent)
 
     def _sent(self, partition: Any) -> tuple[list[int], list[bytes]]:
-        rows, unit = self.work.rows(frame_of(partition, self.work.dtypes))
+        rows, unit = self.work.rows(frame_of(partition, self.work.dtypes, self.work.exact))
         return in_parts(rows, unit, self.parts, self.work.fewer)
 
 

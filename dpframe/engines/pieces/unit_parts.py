@@ -233,7 +233,8 @@ def part_of(unit: pl.Series, parts: int) -> NDArray[np.uint16]:
     if unit.dtype == pl.String:
         import pandas
 
-        hashed = np.asarray(pandas.util.hash_array(filled.to_numpy()), dtype=np.uint64)
+        texts = filled.to_numpy()  # before pandas 3, categories would end at the first character 0 of a text
+        hashed = np.asarray(pandas.util.hash_array(texts, categorize=False), dtype=np.uint64)
     else:
         hashed = _mixed(filled.to_numpy())
     return (hashed % np.uint64(parts)).astype(np.uint16)  # 16 bits are sorted quickly
