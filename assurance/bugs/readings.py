@@ -1218,7 +1218,7 @@ READINGS = (
         "texts = filled.to_numpy()",
         'texts = filled.replace({one: next(o for o in filled if o.split("\\0")[0] == one.split("\\0")[0]) '
         "for one in filled}).to_numpy()",
-        "engines/test_dask.py::test_241_the_part_of_a_unit_depends_on_no_other_unit",
+        "engines/test_identity.py::test_241_the_part_of_a_unit_depends_on_no_other_unit",
     ),
     bug(
         "engines",

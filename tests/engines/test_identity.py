@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from dpframe.engines.columns import identity
 from dpframe.engines.columns.source import source_of
+from dpframe.engines.pieces import unit_parts
 from dpframe.engines.sums import cells, weights
 from dpframe.queries import keys as of_keys
 from dpframe.queries.sameness import same, same_key
@@ -718,3 +719,14 @@ def test_a_changed_choice_is_altered(was, now):
     result = frame.dp.mode("id", categories=[was], epsilon=1, ledger=dpf.Ledger(epsilon=1))
     assert not result.dp.provenance["altered"]
     assert result.assign(id=[now]).dp.provenance["altered"]
+
+
+@pytest.mark.parametrize("first", ["a\0b", "a", "\0", ""])
+def test_241_the_part_of_a_unit_depends_on_no_other_unit(first):
+    """Before pandas 3, categories end at the first character 0: such a unit had the part of the first one alike."""
+    pytest.importorskip("pandas")
+    units = ["a\0b", "a\0c", "a\0d", "a", "ab", "", "\0", "\0x"]
+    alone = [int(unit_parts.part_of(pl.Series([unit]), 2**10)[0]) for unit in units]
+    together = unit_parts.part_of(pl.Series([first, *units]), 2**10)[1:]
+    assert together.tolist() == alone
+    assert len({*alone[:3]}) == 3
