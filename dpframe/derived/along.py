@@ -24,6 +24,7 @@ POOLED = ("mean", "proportion", "ratio")  # the total of these is pooled: summed
 SUMS = ("total", "share", "cumulative")  # verbs that need additive numbers: no value or unit may count in two groups
 UNDECLARED, NOT_SHOWN = "rows with undeclared keys are in no total", "groups that are not shown are in no total"
 PERCENT = 100.0
+OF_ONE_SIGN = {"share": (0.0, 1.0), "change": (-PERCENT, math.inf)}  # limits for numbers of one sign
 MOST_ENTRIES = 2**25  # the largest number of terms of all sums together
 
 Rows = NDArray[np.int64]
@@ -402,8 +403,8 @@ def _outside(source: Source, apart: Sequence[str]) -> list[str]:
 
 def _limits(said: Facts, verb: str) -> tuple[float, float] | None:
     """Return the limits of a share, a change or a pooled quotient, or None if there are none."""
-    if verb in ("share", "change"):
-        return None if _is_of_both_signs(said) else (0.0, 1.0) if verb == "share" else (-PERCENT, math.inf)
+    if verb in OF_ONE_SIGN:
+        return None if _is_of_both_signs(said) else OF_ONE_SIGN[verb]
     return limits(said) if verb == "total" and said["verb"] in POOLED else None
 
 

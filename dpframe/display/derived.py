@@ -161,13 +161,13 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
     others = layout.dimensions_of(axes, rows)
     parts = [tuple(dimension.label(row) for dimension in others) for row in rows]
     told = layout.told_apart({labels: ", ".join(labels) or ALL for labels in parts})
-    kept, left_out = _largest([told[part] for part in parts], sides, asked.limit)
+    labels = [told[part] for part in parts]
+    kept, left_out = _largest(labels, sides, asked.limit)
     by_statistic: dict[str, list[Cell]] = {}
-    for place, row in enumerate(rows):
-        if told[parts[place]] not in kept:
-            continue
-        both = [_side(told[parts[place]], place, side, sides, confidence_of(facts)) for side in (0, 1)]
-        by_statistic.setdefault(str(row[column]), []).extend(both)
+    for place, (label, row) in enumerate(zip(labels, rows, strict=True)):
+        if label in kept:
+            both = [_side(label, place, side, sides, confidence_of(facts)) for side in (0, 1)]
+            by_statistic.setdefault(str(row[column]), []).extend(both)
     panels = {name: _panel(name, cells, sides["names"], others) for name, cells in by_statistic.items()}
     (measure,), names = facts["measures"], " and ".join(map(str, sides["names"]))
     described = sides["statistics"].get(next(iter(panels))) if len(panels) == 1 else None
@@ -181,20 +181,16 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
     )
 
 
-def _largest(labels: Sequence[str], sides: Mapping[str, Any], limit: int) -> tuple[Sequence[str], list[str]]:
+def _largest(labels: Sequence[str], sides: Mapping[str, Any], limit: int) -> tuple[set[str], list[str]]:
     """Return the `limit` labels with the largest numbers on either side, and notes on the rest."""
-    different = list(dict.fromkeys(labels))
-    if len(different) <= limit:
-        return different, []
-    sizes = dict.fromkeys(different, -math.inf)
+    sizes = dict.fromkeys(labels, -math.inf)
+    if len(sizes) <= limit:
+        return {*sizes}, []
     for side in sides["values"]:
         for label, value in zip(labels, side, strict=True):
             sizes[label] = max(sizes[label], -math.inf if value is None else value)
-    kept, rest = sorted(sizes, key=lambda label: -sizes[label])[:limit], len(different) - limit
-    words = (
-        f"the {limit:,} rows with the largest numbers; {rest:,} {'others are' if rest > 1 else 'other is'} not drawn"
-    )
-    return kept, [words, CHOSEN]
+    kept = sorted(sizes, key=lambda label: -sizes[label])[:limit]
+    return {*kept}, [result_charts.largest_of(limit, len(sizes), "rows"), CHOSEN]
 
 
 def of_effects(frame: Any, facts: Facts, asked: Asked) -> Any:

@@ -232,10 +232,15 @@ def _largest(rows: Sequence[Row], laid: Layout, name: str, limit: int) -> tuple[
                 sizes[label] = max(sizes[label], row[name])
         largest = set(sorted(sizes, key=lambda label: -sizes[label])[:limit])
         rows = [row for row in rows if dimension.label(row) in largest]
-        rest = len(dimension.labels) - limit
-        kept = f"the {limit:,} values of {dimension.name} with the largest numbers"
-        left_out.append(f"{kept}; {rest:,} {'others are' if rest > 1 else 'other is'} not drawn")
+        left_out.append(largest_of(limit, len(dimension.labels), f"values of {dimension.name}"))
     return rows, left_out
+
+
+def largest_of(limit: int, size: int, things: str) -> str:
+    """Return a note on a chart that shows the `limit` things with the largest numbers, and not all of them."""
+    rest = size - limit
+    others = f"{rest:,} {'others are' if rest > 1 else 'other is'} not drawn"
+    return f"the {limit:,} {things} with the largest numbers; {others}"
 
 
 def _kept(rows: Sequence[Row], laid: Layout, each: int) -> tuple[Sequence[Row], list[str]]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.columns import pandas_columns
 from dpframe.engines.columns.identity import LAST
-from dpframe.engines.columns.pandas_columns import each, ticks_of
+from dpframe.engines.columns.pandas_columns import ZONE, each, ticks_of
 
 NOT_A_TIME = np.iinfo(np.int64).min
 OF_64_BITS = (pl.Int64, pl.UInt64)
@@ -145,7 +145,12 @@ def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
 
 
 def _times_of(objects: NDArray[np.object_], dtype: pl.DataType) -> pl.Series:
-    """Return times or durations, each read by itself; one that the unit does not hold exactly is missing."""
+    """Return times or durations, each read by itself; one that the unit does not hold exactly is missing.
+
+    As in `ticks_of`, no method of a subclass runs, since it could print what it holds.
+    """
+    import pandas
+
     zone, unit = getattr(dtype, "time_zone", None), dtype.time_unit  # type: ignore[attr-defined]
     steps, rest = {"ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}[unit]
     microseconds = ticks_of("duration" if dtype == pl.Duration else "datetime")
@@ -153,10 +158,12 @@ def _times_of(objects: NDArray[np.object_], dtype: pl.DataType) -> pl.Series:
     def ticks(value: Any) -> int | None:
         try:
             whole = microseconds(value)
-            aware = isinstance(value, datetime) and value.tzinfo is not None
+            aware = isinstance(value, datetime) and ZONE.__get__(value) is not None
             if whole is None or aware != (zone is not None):
                 return None
-            below = getattr(value, "nanoseconds" if dtype == pl.Duration else "nanosecond", 0)  # of pandas
+            below = 0
+            if type(value) in (pandas.Timestamp, pandas.Timedelta):
+                below = value.nanoseconds if dtype == pl.Duration else value.nanosecond
             if whole % rest or (below and unit != "ns"):
                 return None
             found = whole // rest * steps + below
