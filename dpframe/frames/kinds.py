@@ -78,7 +78,8 @@ def planned(argument: str, columns: Callable[[], T]) -> T:
     except Exception as error:
         known = isinstance(error, OF_PLANS)
         words = said(error) if known else f"{type(error).__name__}, whose message may quote rows and is withheld"
-        way_out = "Correct the plan." if known else "Look for the cause with collect_schema()."
+        correct = "Correct the path, or its permissions." if isinstance(error, OSError) else "Correct the plan."
+        way_out = correct if known else "Look for the cause with collect_schema()."
         raise InvalidArgument(
             f"{argument} must have columns that follow from its plan ({words}). Nothing was charged. {way_out}"
         ) from None

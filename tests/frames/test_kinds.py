@@ -193,3 +193,16 @@ def test_170_dtypes_of_arrow_follow_from_the_schema():
             ledger = dpf.Ledger(epsilon=EXACT)
             assert dpf.of(table).count("c", epsilon=EXACT, ledger=ledger)["count"].to_list() == [found]
     assert sum("fixed_size_list" in one for one in set(refused)) == 3  # alone, in a list, in a struct
+
+
+@pytest.mark.parametrize(
+    ("plan", "way_out"),
+    [
+        (lambda: pl.scan_parquet("nowhere/rows.parquet"), "Correct the path, or its permissions."),
+        (lambda: pl.LazyFrame({"x": [1]}).select("y"), "Correct the plan."),
+    ],
+    ids=["file", "column"],
+)
+def test_the_error_of_a_plan_names_what_to_correct(plan, way_out):
+    with pytest.raises(dpf.InvalidArgument, match=way_out):
+        plan().dp.count(epsilon=1)
