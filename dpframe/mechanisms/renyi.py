@@ -42,7 +42,7 @@ def of_pure(epsilon: float, order: Fraction) -> Fraction:
     Every such release is a post-processing of randomized response (Kairouz, Oh and Viswanath 2015, proof of Theorem
     3.3). So it costs at most as much as randomized response (Mironov 2017, Proposition 5).
     """
-    return of_discrete_laplace(1, 1 / Fraction(epsilon), order)
+    return of_discrete_laplace(1, 1 / Fraction(epsilon), order) if epsilon else Fraction(0)
 
 
 @lru_cache(maxsize=4096)

@@ -482,6 +482,11 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
         )
+    if isinstance(mechanism, Thresholded) or mechanism.keys_delta:
+        raise InvalidArgument(
+            "mechanism must be noise alone, without a threshold or a delta for unknown groups. Return Laplace or "
+            "Gaussian noise."
+        )
     if isinstance(mechanism, ContrastGaussian) and mechanism.design is not sensitivity.contrasts:
         raise InvalidArgument(
             "mechanism must be noise for these totals, and ContrastGaussian is for the contrasts of marginals. "

@@ -266,7 +266,7 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
         if plan.query.keys.unknown:
             discovering.try_rest(plan, frame, empty, exact)
     own = _is_own(plan)
-    if not (own or plan.query.keys.unknown):
+    if not plan.query.keys.unknown:
         _try_mechanisms(plan, exact)
     library, names = plan.question.library, ", ".join(plan.query.shown.names)
     rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
@@ -301,9 +301,10 @@ def try_function(row: RowFunction) -> None:
 
 
 def _try_mechanisms(plan: Plan, exact: dict[Any, Any]) -> None:
-    """Try a caller's mechanisms on zeros, one zero for each total to measure. dpframe's own cannot fail."""
+    """Try a caller's mechanisms on zeros, one zero for each total to measure. What dpframe calibrates cannot fail."""
+    of_caller = callable(plan.question.noising.mechanism)  # may give a mechanism of dpframe any scale
     for part in plan.parts:
-        if is_own(type(part.mechanism)):
+        if is_own(type(part.mechanism)) and not of_caller:
             continue
         rule = f"mechanism must add noise to whole numbers, and {shown(part.mechanism.name)} fails on zeros"
         with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_mechanism.", foreseen=(Exception,)):

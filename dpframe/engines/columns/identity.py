@@ -224,38 +224,60 @@ def identity_of_arrow(dtype: Any) -> Identity | None:
     return NULLS if types.is_null(dtype) else None
 
 
-def arrow_storage(array: Any) -> Any:
-    """Return an Arrow array with its dates and times as the integers that store them: not one bit changes."""
+def is_nested(dtype: Any) -> bool:
+    """Return whether a column of this Arrow type can only be asked which of its values are present."""
     import pyarrow
 
     types = pyarrow.types
-    chunks = array.chunks if isinstance(array, pyarrow.ChunkedArray) else [array]
-    plain = array.type
-    while types.is_dictionary(plain):
-        plain = plain.value_type
-    if not types.is_temporal(plain):
-        return array
+    return bool(types.is_struct(dtype) or types.is_list(dtype) or types.is_large_list(dtype))
+
+
+def plain(array: Any) -> Any:
+    """Return an Arrow array as one that Polars reads alike, in however many rows and chunks it comes.
+
+    Polars makes texts of a dictionary of numbers if it comes in chunks, and fails on some nested columns without a
+    value. So dictionaries are decoded, except those of strings; of lists and structs, only the presence remains.
+    """
+    import pyarrow
+    import pyarrow.compute
+
+    types, chunked = pyarrow.types, isinstance(array, pyarrow.ChunkedArray)
+    if is_nested(array.type):
+        return pyarrow.compute.if_else(array.is_valid(), True, pyarrow.scalar(None, pyarrow.bool_()))
     while types.is_dictionary(array.type):
-        chunks = [chunk.dictionary_decode() for chunk in chunks]
-        array = pyarrow.chunked_array(chunks, type=array.type.value_type)
-    storage = pyarrow.int32() if plain.bit_width == 32 else pyarrow.int64()
+        value = array.type.value_type
+        if types.is_string(value) or types.is_large_string(value):
+            return array
+        if types.is_null(value):  # some versions of pyarrow end the process when they decode it
+            return pyarrow.nulls(len(array))
+        chunks = [chunk.dictionary_decode() for chunk in (array.chunks if chunked else [array])]
+        array = pyarrow.chunked_array(chunks, type=value) if chunked else chunks[0]
+    return array
+
+
+def arrow_storage(array: Any) -> Any:
+    """Return a plain Arrow array with its dates and times as the integers that store them: not one bit changes."""
+    import pyarrow
+
+    if not pyarrow.types.is_temporal(array.type):
+        return array
+    chunks = array.chunks if isinstance(array, pyarrow.ChunkedArray) else [array]
+    storage = pyarrow.int32() if array.type.bit_width == 32 else pyarrow.int64()
     return pyarrow.chunked_array([chunk.view(storage) for chunk in chunks], type=storage)
 
 
 def in_milliseconds(array: Any) -> Any:
-    """Convert an Arrow array of seconds, which Polars lacks, to milliseconds; return any other as it is.
+    """Convert a plain Arrow array of seconds, which Polars lacks, to milliseconds; return any other as it is.
 
     Values out of range stay at the end, so that they can clip; in Polars they would overflow to any time.
     """
     import pyarrow
     import pyarrow.compute
 
-    types, plain = pyarrow.types, array.type
-    while types.is_dictionary(plain):
-        plain = plain.value_type
-    if not (types.is_timestamp(plain) or types.is_duration(plain)) or plain.unit != "s":
+    types, dtype = pyarrow.types, array.type
+    if not (types.is_timestamp(dtype) or types.is_duration(dtype)) or dtype.unit != "s":
         return array
-    made = pyarrow.timestamp("ms", plain.tz) if types.is_timestamp(plain) else pyarrow.duration("ms")
+    made = pyarrow.timestamp("ms", dtype.tz) if types.is_timestamp(dtype) else pyarrow.duration("ms")
     least = pyarrow.compute.max_element_wise(arrow_storage(array), -LAST, skip_nulls=False)
     ticks = pyarrow.compute.multiply(pyarrow.compute.min_element_wise(least, LAST, skip_nulls=False), 1_000)
     return pyarrow.chunked_array([chunk.view(made) for chunk in ticks.chunks], type=made)

@@ -19,7 +19,15 @@ import numpy as np
 import polars as pl
 
 from dpframe.engines.columns import dask_partitions, pandas_columns
-from dpframe.engines.columns.identity import Identity, combination, identity_of, in_milliseconds, of_rows
+from dpframe.engines.columns.identity import (
+    Identity,
+    combination,
+    identity_of,
+    in_milliseconds,
+    is_nested,
+    of_rows,
+    plain,
+)
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown, shown_names
 from dpframe.frames.kinds import (
     checked_frame,
@@ -235,8 +243,13 @@ def types_of_dataset(dataset: Any) -> dict[str, ColumnType]:
 
 def _fits(held: Any, read: Any) -> bool:
     """Return whether all values of one Arrow type are read as another one, exactly and without a failure."""
-    from pyarrow import types
+    import pyarrow
 
+    types = pyarrow.types
+    if types.is_dictionary(read) and not types.is_null(held):  # codes that are too short fail for some values
+        codes = held.index_type if types.is_dictionary(held) else pyarrow.int32()
+        if codes != read.index_type and not _fits(codes, read.index_type):
+            return False
     held, read = (one.value_type if types.is_dictionary(one) else one for one in (held, read))
     if held == read or types.is_null(held) or (str(held) in STRINGS and str(read) in STRINGS):
         return True
@@ -260,6 +273,8 @@ def _type_of_arrow(dtype: Any) -> ColumnType:
     unreadable = ColumnType("other", str(dtype), readable=False)
     if not _comes_from_arrow(dtype):
         return unreadable
+    if is_nested(dtype):
+        return replace(unreadable, readable=True)
     try:
         return _type_by_trial(pyarrow.Table.from_arrays([pyarrow.nulls(0, dtype)], names=["c"]))
     except WrongDtype:
@@ -267,14 +282,12 @@ def _type_of_arrow(dtype: Any) -> ColumnType:
 
 
 def _comes_from_arrow(dtype: Any) -> bool:
-    """Return whether Polars accepts every value of an Arrow type; on lists of a fixed size it fails for some slices."""
+    """Return whether every value of an Arrow type can be read: as Polars does it, or of a nested one the presence."""
     from pyarrow import types
 
     if not any(getattr(types, f"is_{name}", lambda _: False)(dtype) for name in READ_FROM_ARROW):
         return False
-    if types.is_struct(dtype):
-        return all(_comes_from_arrow(dtype.field(place).type) for place in range(dtype.num_fields))
-    return not hasattr(dtype, "value_type") or _comes_from_arrow(dtype.value_type)  # lists and dictionaries
+    return not types.is_dictionary(dtype) or _comes_from_arrow(dtype.value_type)
 
 
 def types_of_spark(frame: Any) -> dict[str, ColumnType]:
@@ -400,12 +413,12 @@ def _arrow_source(table: Any) -> Source:
 
 def from_arrow(table: Any) -> pl.DataFrame:
     """Convert an Arrow table to a frame with its names; Polars would rename a column with the name ""."""
-    for place, field in enumerate(table.schema):  # a field keeps the levels of an Enum in its metadata
-        column = in_milliseconds(table.column(place))
-        if column.type != field.type:
-            table = table.set_column(place, field.name, column)
+    import pyarrow
+
+    names = table.column_names  # of a field, not its metadata: those of one file may leave out values of the next
+    table = pyarrow.Table.from_arrays([in_milliseconds(plain(column)) for column in table.columns], names=names)
     brought = pl.DataFrame(pl.from_arrow(table))
-    return brought.rename(dict(zip(brought.columns, table.column_names, strict=True)))
+    return brought.rename(dict(zip(brought.columns, names, strict=True)))
 
 
 def _type_by_trial(empty: Any) -> ColumnType:
