@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.exact import exactly, in_mpmath, to_digits
+from dpframe.exact import SMALLEST_NORMAL, exactly, in_mpmath, to_digits
 from dpframe.mechanisms.gaussian_curve import SMALLER, edge
 
 POINTS = 2**18
@@ -42,7 +42,7 @@ def of_pure(epsilon: float, order: Fraction) -> Fraction:
     Every such release is a post-processing of randomized response (Kairouz, Oh and Viswanath 2015, proof of Theorem
     3.3). So it costs at most as much as randomized response (Mironov 2017, Proposition 5).
     """
-    return of_discrete_laplace(1, 1 / Fraction(epsilon), order) if epsilon else Fraction(0)
+    return of_discrete_laplace(1, 1 / Fraction(epsilon), order)
 
 
 @lru_cache(maxsize=4096)
@@ -112,7 +112,12 @@ def of_generalized(p: float, ratio: float, order: Fraction) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def largest_pure(cost: Fraction, order: Fraction) -> float:
-    """Return the largest epsilon at which every epsilon-DP release costs at most `cost`, rounded down."""
+    """Return the largest epsilon at which every epsilon-DP release costs at most `cost`, rounded down.
+
+    Below the normal floats, it is the smallest of these: each calibration refuses so small a loss.
+    """
+    if of_pure(SMALLEST_NORMAL, order) > cost:
+        return SMALLEST_NORMAL
     guess = min(math.sqrt(2.0 * cost / order), float(cost) + math.log(2.0) / (float(order) - 1.0))
     return edge(lambda epsilon: of_pure(epsilon, order) > cost, guess, SMALLER)  # a smaller epsilon is safer
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import mpmath
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,6 +141,15 @@ def test_the_largest_pure_release_costs_no_more():
         for order in ORDERS:
             found = renyi.largest_pure(cost, order)
             assert renyi.of_pure(found, order) <= cost < renyi.of_pure(found * (1 + 1e-9), order)
+
+
+def test_a_loss_too_small_for_a_float_is_refused():
+    """A part of the smallest loss is zero as a float, by which nothing can be divided."""
+    for epsilon in (2.3e-308, 1e-200, 1e-160):
+        ledger = Ledger(epsilon=1, delta=1e-6, accounting="rdp")
+        with pytest.raises(InvalidArgument, match="epsilon"):
+            pl.DataFrame({"x": [1]}).dp.count(epsilon=epsilon, delta=2.3e-308, ledger=ledger)
+        assert ledger.spent.epsilon == 0
 
 
 # The filter

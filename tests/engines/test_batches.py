@@ -20,7 +20,6 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines import engine
-from dpframe.engines.columns.source import from_arrow
 from dpframe.engines.engine import Reading
 from dpframe.engines.pieces import unit_parts
 from dpframe.engines.pieces.batches import collected_batches, of_dataset, of_lazy, of_relation, slices
@@ -232,17 +231,6 @@ def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_pat
     with pytest.raises(dpf.InvalidArgument, match=r"that it had when the relation was made.* Nothing was charged"):
         dpf.of(relation).count(epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
-
-
-@pytest.mark.parametrize("seconds", [False, True])
-def test_an_enum_of_arrow_keeps_its_levels(seconds):
-    """Polars stores the levels in the metadata of the Arrow field, which a conversion must not lose."""
-    pa = pytest.importorskip("pyarrow")
-    levels = ["a", "b", "c"]
-    table = pl.DataFrame({"e": pl.Series(["a", "b", "a"], dtype=pl.Enum(levels))}).to_arrow()
-    if seconds:
-        table = table.append_column("t", pa.array([1, 2, None], pa.int64()).view(pa.timestamp("s")))
-    assert from_arrow(table).schema["e"] == pl.Enum(levels)
 
 
 @pytest.mark.parametrize("kind", ["arrow", "dataset", "duckdb", "pandas of arrow", "pandas"])

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from published import check, inputs, published
 
+import dpframe as dpf
 from dpframe import (
     Gaussian,
     GeneralizedGaussian,
@@ -472,6 +473,37 @@ def test_207_noise_of_counts_that_move_by_one_is_of_nothing_else():
     for wrong in ({"step_sensitivity": 100}, {"counts": 3}, {"counts": 0}, {"reach": 0}):
         with pytest.raises(InvalidArgument, match="this noise is for counts"):
             TruncatedLaplace(**{"step_sensitivity": 1, "step_scale": 10.0, "reach": 2000} | wrong)
+
+
+@pytest.mark.parametrize("charged", [Fraction(0), Fraction(-1, 10**6)])
+def test_248_noise_with_a_threshold_is_refused(charged):
+    """It covered any number of cells, hid noise of another design, and a negative delta lowered the charge."""
+    frame, ledger = pl.DataFrame({"x": [1, 2]}), dpf.Ledger(epsilon=1, delta=1e-5)
+    of_keys = frame.dp.preview.group_by("x", keys=dpf.discover(delta=1e-7)).count(epsilon=1).parts[0].mechanism
+
+    def threshold(sensitivity, loss):
+        wanted = {"sensitivity": sensitivity.norm(2), "epsilon": loss.epsilon, "delta": loss.delta}
+        return type(of_keys)(Gaussian.calibrate(**wanted, grid=sensitivity.grid), 0, charged, 0.0)
+
+    with pytest.raises(InvalidArgument, match="mechanism must be noise alone, without a threshold"):
+        frame.dp.count(epsilon=1, delta=1e-6, mechanism=threshold, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+TOO_WIDE = {
+    "Laplace": lambda grid: Laplace(1, 2.0**60, grid),
+    "Gaussian": lambda grid: Gaussian(1, 2.0**52, grid),
+    "generalized": lambda grid: dpf.GeneralizedGaussian(1, 2.0**53, grid, p=3),
+    "truncated": lambda grid: dpf.TruncatedGeneralizedGaussian(1, 2.0**60, grid, p=2, step_output=(0, 100)),
+}
+
+
+@pytest.mark.parametrize("noise", TOO_WIDE.values(), ids=TOO_WIDE)
+def test_97_noise_that_is_too_wide_to_be_drawn_costs_nothing(noise):
+    frame, ledger = pl.DataFrame({"x": [1, 2]}), dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic")
+    with pytest.raises(InvalidArgument, match=r"mechanism must add noise to whole numbers, and .* fails on zeros"):
+        frame.dp.count(epsilon=1, delta=1e-6, mechanism=lambda sensitivity, _: noise(sensitivity.grid), ledger=ledger)
+    assert ledger.spent.epsilon == 0
 
 
 def test_207_noise_of_another_design_is_refused():

@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.columns import pandas_columns
-from dpframe.engines.columns.identity import LAST
+from dpframe.engines.columns.identity import LAST, decoded
 from dpframe.engines.columns.pandas_columns import ZONE, each, ticks_of
 
 NOT_A_TIME = np.iinfo(np.int64).min
@@ -141,7 +141,7 @@ def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
         return naive.dt.replace_time_zone("UTC")
     import pyarrow
 
-    return pl.Series(pl.from_arrow(pyarrow.array(series, from_pandas=True)))
+    return pl.Series(pl.from_arrow(decoded(pyarrow.array(series, from_pandas=True))))
 
 
 def _times_of(objects: NDArray[np.object_], dtype: pl.DataType) -> pl.Series:

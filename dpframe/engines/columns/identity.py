@@ -224,26 +224,14 @@ def identity_of_arrow(dtype: Any) -> Identity | None:
     return NULLS if types.is_null(dtype) else None
 
 
-def is_nested(dtype: Any) -> bool:
-    """Return whether a column of this Arrow type can only be asked which of its values are present."""
-    import pyarrow
+def decoded(array: Any) -> Any:
+    """Return an Arrow array without its dictionaries, except those of strings.
 
-    types = pyarrow.types
-    return bool(types.is_struct(dtype) or types.is_list(dtype) or types.is_large_list(dtype))
-
-
-def plain(array: Any) -> Any:
-    """Return an Arrow array as one that Polars reads alike, in however many rows and chunks it comes.
-
-    Polars makes texts of a dictionary of numbers if it comes in chunks, and fails on some nested columns without a
-    value. So dictionaries are decoded, except those of strings; of lists and structs, only the presence remains.
+    Of a dictionary of numbers, Polars makes numbers if it comes in one chunk, and texts if it comes in two.
     """
     import pyarrow
-    import pyarrow.compute
 
     types, chunked = pyarrow.types, isinstance(array, pyarrow.ChunkedArray)
-    if is_nested(array.type):
-        return pyarrow.compute.if_else(array.is_valid(), True, pyarrow.scalar(None, pyarrow.bool_()))
     while types.is_dictionary(array.type):
         value = array.type.value_type
         if types.is_string(value) or types.is_large_string(value):
@@ -256,7 +244,7 @@ def plain(array: Any) -> Any:
 
 
 def arrow_storage(array: Any) -> Any:
-    """Return a plain Arrow array with its dates and times as the integers that store them: not one bit changes."""
+    """Return a decoded Arrow array with its dates and times as the integers that store them: not one bit changes."""
     import pyarrow
 
     if not pyarrow.types.is_temporal(array.type):
@@ -267,7 +255,7 @@ def arrow_storage(array: Any) -> Any:
 
 
 def in_milliseconds(array: Any) -> Any:
-    """Convert a plain Arrow array of seconds, which Polars lacks, to milliseconds; return any other as it is.
+    """Convert a decoded Arrow array of seconds, which Polars lacks, to milliseconds; return any other as it is.
 
     Values out of range stay at the end, so that they can clip; in Polars they would overflow to any time.
     """

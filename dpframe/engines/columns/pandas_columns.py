@@ -166,7 +166,7 @@ def arrow_dtype(dtype: Any) -> pl.DataType | None:
     if not any(getattr(types, f"is_{name}", lambda _: False)(held) for name in PLAIN):
         return None
     try:
-        return pl.Series(pl.from_arrow(identity.plain(pyarrow.array([], type=dtype.pyarrow_dtype)))).dtype
+        return pl.Series(pl.from_arrow(identity.decoded(pyarrow.array([], type=dtype.pyarrow_dtype)))).dtype
     except Exception:  # a negative scale: Polars has no such column
         return None
 
@@ -196,7 +196,7 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
         return pl.Series(_native(values))
     import pyarrow
 
-    array = identity.plain(pyarrow.array(series, from_pandas=True))
+    array = identity.decoded(pyarrow.array(series, from_pandas=True))
     if role == "key" and (codes := short_strings.codes_of(array, declared)) is not None:
         return codes
     brought = identity.arrow_storage(_with_views(array)) if is_name else identity.in_milliseconds(array)
@@ -310,7 +310,7 @@ def _present(series: Any) -> pl.Series:
     elif kind == "arrow":  # pandas does not see the missing values in run ends and unions
         import pyarrow.compute
 
-        array = identity.plain(pyarrow.array(series, from_pandas=True))
+        array = identity.decoded(pyarrow.array(series, from_pandas=True))
         if pyarrow.types.is_run_end_encoded(array.type):  # older versions of pyarrow do not look into runs
             array = pyarrow.compute.run_end_decode(array)
         present = ~np.asarray(pyarrow.compute.is_null(array), dtype=bool)

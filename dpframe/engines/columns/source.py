@@ -19,15 +19,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.engines.columns import dask_partitions, pandas_columns
-from dpframe.engines.columns.identity import (
-    Identity,
-    combination,
-    identity_of,
-    in_milliseconds,
-    is_nested,
-    of_rows,
-    plain,
-)
+from dpframe.engines.columns.identity import Identity, combination, decoded, identity_of, in_milliseconds, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown, shown_names
 from dpframe.frames.kinds import (
     checked_frame,
@@ -246,9 +238,15 @@ def _fits(held: Any, read: Any) -> bool:
     import pyarrow
 
     types = pyarrow.types
+    if held == read:
+        return True
+    try:
+        pyarrow.nulls(0, held).cast(read)
+    except pyarrow.ArrowException:  # this version of pyarrow has no such cast
+        return False
     if types.is_dictionary(read) and not types.is_null(held):  # codes that are too short fail for some values
         codes = held.index_type if types.is_dictionary(held) else pyarrow.int32()
-        if codes != read.index_type and not _fits(codes, read.index_type):
+        if not _fits(codes, read.index_type):
             return False
     held, read = (one.value_type if types.is_dictionary(one) else one for one in (held, read))
     if held == read or types.is_null(held) or (str(held) in STRINGS and str(read) in STRINGS):
@@ -273,7 +271,7 @@ def _type_of_arrow(dtype: Any) -> ColumnType:
     unreadable = ColumnType("other", str(dtype), readable=False)
     if not _comes_from_arrow(dtype):
         return unreadable
-    if is_nested(dtype):
+    if _is_nested(dtype):
         return replace(unreadable, readable=True)
     try:
         return _type_by_trial(pyarrow.Table.from_arrays([pyarrow.nulls(0, dtype)], names=["c"]))
@@ -415,10 +413,25 @@ def from_arrow(table: Any) -> pl.DataFrame:
     """Convert an Arrow table to a frame with its names; Polars would rename a column with the name ""."""
     import pyarrow
 
-    names = table.column_names  # of a field, not its metadata: those of one file may leave out values of the next
-    table = pyarrow.Table.from_arrays([in_milliseconds(plain(column)) for column in table.columns], names=names)
-    brought = pl.DataFrame(pl.from_arrow(table))
+    names = table.column_names
+    columns = [_present(each) if _is_nested(each.type) else in_milliseconds(decoded(each)) for each in table.columns]
+    # not the metadata of its fields, in which the first file may declare levels or types that do not suit the next one
+    brought = pl.DataFrame(pl.from_arrow(pyarrow.Table.from_arrays(columns, names=names)))
     return brought.rename(dict(zip(brought.columns, names, strict=True)))
+
+
+def _is_nested(dtype: Any) -> bool:
+    """Return whether these are lists or structs, of which only the presence is read. Polars fails on some of them."""
+    from pyarrow import types
+
+    return bool(types.is_struct(dtype) or types.is_list(dtype) or types.is_large_list(dtype))
+
+
+def _present(column: Any) -> Any:
+    """Return True for each value that is present, and null for any other."""
+    import pyarrow.compute
+
+    return pyarrow.compute.if_else(column.is_valid(), True, pyarrow.scalar(None, pyarrow.bool_()))
 
 
 def _type_by_trial(empty: Any) -> ColumnType:
