@@ -71,16 +71,8 @@ ENGINES = (
         "engines",
         "lists of a fixed size, on which a missing value fails",
         "_comes_from_arrow",
-        "        return False\n    if types.is_struct",
-        "        return bool(types.is_fixed_size_list(dtype))\n    if types.is_struct",
-        f"{FRAMES}::test_170_dtypes_of_arrow_follow_from_the_schema",
-    ),
-    bug(
-        "engines",
-        "what is inside of lists is not looked at",
-        "_comes_from_arrow",
-        'return not hasattr(dtype, "value_type") or _comes_from_arrow(dtype.value_type)',
-        "return True",
+        "        return False\n    return not types.is_dictionary",
+        "        return bool(types.is_fixed_size_list(dtype))\n    return not types.is_dictionary",
         f"{FRAMES}::test_170_dtypes_of_arrow_follow_from_the_schema",
     ),
     bug(

@@ -90,7 +90,7 @@ IDENTITY = (
         "identity",
         "times of Arrow as Polars reads them",
         "arrow_storage",
-        "    if not types.is_temporal(plain):\n        return array",
+        "    if not pyarrow.types.is_temporal(array.type):\n        return array",
         "    if True:\n        return array",
         "test_identity.py::test_102_no_two_stored_times_are_one_unit",
     ),
