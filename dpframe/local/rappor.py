@@ -314,7 +314,8 @@ class Rappor(LocalMethod):
         series : Series of pandas or Polars
             A person's own values. Nothing is charged, since this is the client's side.
         secret, people, period
-            As in `memoize`. Without `people`, nothing is memoized: two people with equal values must not share bits.
+            As in `memoize`. Without any of them, nothing is memoized. Pass `people` with the others: two people with
+            equal values must not share bits.
 
         Returns
         -------
@@ -322,6 +323,11 @@ class Rappor(LocalMethod):
             The reports.
         """
         if people is None:
+            if secret is not None or period is not None:
+                raise InvalidArgument(
+                    "people must be given with secret or period: without it, each call draws the bits anew and keeps "
+                    'none. Write for instance people=["me"].'
+                )
             return randomizing.randomized_series(series, self)
         if secret is None:
             raise InvalidArgument(

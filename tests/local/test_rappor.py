@@ -235,6 +235,14 @@ def test_people_need_a_secret():
         METHOD.randomize(pl.Series("page", ["news"]), people=["me"])
 
 
+@pytest.mark.parametrize("given", [{"secret": SECRET}, {"period": "2026-11"}, {"secret": SECRET, "period": "2026-11"}])
+def test_254_a_secret_or_a_period_without_people_is_refused(given):
+    """Each such report once came from new permanent bits, although only memoized bits need a secret and a period."""
+    with pytest.raises(dpf.InvalidArgument, match=r'people must be given with secret or period: .* people=\["me"\]'):
+        METHOD.randomize(pl.Series("page", ["news"]), **given)
+    assert len(METHOD.randomize(pl.Series("page", ["news"]), people=["me"], **{"secret": SECRET, **given})) == 1
+
+
 def test_people_are_told_apart_by_type():
     assert rappor.checked_people([1, "1"]) == ("int:1", "str:1")
 
