@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import polars as pl
 import pytest
 
@@ -127,6 +129,20 @@ def check_ids_on(engine, folder):
     rows = frame.fetchall() if engine == "duckdb" else frame.collect()
     rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
     assert rows == [(7, "A", 7), (None, "B", 7), (None, "C", 0), (0, "A", 0), (-12, "A", -12)]
+
+
+def check_packed_on(engine, folder):
+    """Check that an engine reads text files that gzip compressed, in parts too, and that their names are compared."""
+    (folder / "days-1.csv.gz").write_bytes(gzip.compress(b"p,w\n1,A\n2,B\n") + gzip.compress(b"3,C\n"))
+    (folder / "days-2.csv.GZ").write_bytes(gzip.compress(b"p,w\n4,D\n"))
+    (folder / "days-3.csv").write_bytes(b"p,w\n5,E\n")
+    scan = scans.Scan(str(folder / "days-*"), "csv", {"p": "id", "w": "string"})
+    rows = scans.opened(engine, scan).collect()
+    rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
+    assert sorted(rows) == [(1, "A"), (2, "B"), (3, "C"), (4, "D"), (5, "E")]
+    (folder / "days-2.csv.GZ").write_bytes(gzip.compress(b"w,p\n4,4\n"))
+    with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same first line, and that of 'days"):
+        scans.opened(engine, scan)
 
 
 FILES = ["a.", "b[1].", "b1.", ".hidden.", "in/c.", "in/.hidden.", "in/deep/d.", ".in/e.", "_in/f."]  # rows 0, 1, ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
@@ -30,6 +31,9 @@ from dpframe.frames.kinds import (
 from dpframe.queries.sameness import same_key
 
 UNNAMED = "category"  # the name of an unnamed column of reports
+# Names that libraries give to columns without one: column_0 and literal in Polars, 0 and "Unnamed: 0" in pandas, f0 in
+# Arrow, column0 and col0 in DuckDB, _c0, _1 and col1 in Spark
+GENERATED = re.compile(r"\s*|literal|(column_?|col|_c?|f|Unnamed: )?[0-9]+")
 
 
 def column_frame(series: Any, argument: str = "series") -> tuple[Any, str]:
@@ -47,10 +51,19 @@ def column_frame(series: Any, argument: str = "series") -> tuple[Any, str]:
     if is_frame(series):
         frame = checked_frame(series)
         names = _names(frame)
-        if len(names) == 1 and isinstance(names[0], str):
-            return frame, names[0]
-        raise InvalidType(f"{argument} must be one column, not a frame of {len(names)}. Write df['name'].")
+        if len(names) != 1:
+            raise InvalidType(f"{argument} must be one column, not a frame of {len(names)}. Write df['name'].")
+        if not isinstance(names[0], str):
+            raise InvalidType(f"{argument} must have text as its name, not {shown(names[0], kind=True)}. Rename it.")
+        return frame, names[0]
     raise InvalidType(f"{argument} must be a column of pandas, Polars or Arrow, not {named(series)}. Write df['name'].")
+
+
+def own_name(series: Any) -> str:
+    """Return the name of a column or of a frame of one column; "" if it has none."""
+    series = unwrapped(series)
+    name = column_frame(series)[1] if is_frame(series) else getattr(series, "name", None)
+    return name if isinstance(name, str) else ""
 
 
 def _names(frame: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import gzip
 import json
 import os
 import re
@@ -30,7 +31,8 @@ NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 LONGEST = 2**30  # maximum bytes of a line
-PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh")  # the first bytes of gzip, Zstandard and bzip2
+GZIP = b"\x1f\x8b"  # the first bytes of such a file
+PACKED_OTHERWISE = (b"\x28\xb5\x2f\xfd", b"BZh", b"x\x01", b"x\x9c", b"x\xda")  # by Zstandard, bzip2 and zlib
 PATTERN_OF_SPARK = re.compile(r"[][*?{}\\]")  # characters that form a pattern in a file name
 PATTERNS = {"integer": INTEGER, "id": ID, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
@@ -186,7 +188,12 @@ def _duckdb(scan: Scan, files: list[str]) -> Any:
         relation = connection.read_parquet(source, hive_partitioning=False)
         _check_types(connection, source)
     else:
-        names = _names_of_texts(scan, files) or []
+        names = _names_of_texts(scan, files)
+        if names is None or any(map(_is_packed, files)):  # of a packed file DuckDB reads 16 times LONGEST at once
+            raise InvalidArgument(
+                "path must name plain CSV files of this machine on DuckDB, not compressed ones or a remote address. "
+                "Unpack them here, or write Parquet files."
+            )
         texts = connection.read_csv(
             source,
             header=True,
@@ -401,12 +408,12 @@ def _read_by_sql(name: str, kind: str, dialect: Dialect, place: str | None = Non
 
 
 def _names_of_texts(scan: Scan, files: list[str]) -> list[str] | None:
-    """Return the names in the first line of local text files; None for remote or compressed files.
+    """Return the names in the first line of local text files; None for remote files.
 
     All files must have the same names, and each column to read must appear once. Engines read later files by the column
     positions of the first, and take the first of two columns with one name: another column could name the units.
     """
-    if not files or any(map(_is_packed, files)):
+    if not files:
         return None
     first, *others = files
     names = _header(first)
@@ -426,8 +433,23 @@ def _names_of_texts(scan: Scan, files: list[str]) -> list[str] | None:
 
 
 def _is_packed(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
+def _first_line(path: str) -> bytes:
+    """Return the first line of a text file, unpacked; refuse compression that not all engines recognize.
+
+    Polars recognizes it by the first bytes of a file, DuckDB and Spark by the name.
+    """
     with open(path, "rb") as file:
-        return file.read(4).startswith(PACKED)
+        start = file.read(4)
+    if start.startswith(PACKED_OTHERWISE) or start.startswith(GZIP) != _is_packed(path):
+        raise InvalidArgument(
+            "path must be of plain CSV files, or of files that gzip compressed and whose names end in .gz, and "
+            f"{shown(os.path.basename(path))} is neither. Unpack it, or write Parquet files."
+        )
+    with gzip.open(path) if _is_packed(path) else open(path, "rb") as file:
+        return file.readline()
 
 
 def _header(path: str) -> list[str]:
@@ -435,8 +457,7 @@ def _header(path: str) -> list[str]:
 
     Refuse a first line that is empty or ends within quotes: engines then look for names in later lines.
     """
-    with open(path, "rb") as file:
-        line = file.readline().decode("utf-8-sig", errors="replace")  # decodes no byte of the rows
+    line = _first_line(path).decode("utf-8-sig", errors="replace")  # decodes no byte of the rows
     try:
         names = next(csv.reader([line], strict=True), [])
     except csv.Error:

@@ -400,7 +400,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
 
 
 def _format_of(path: str | None) -> str:
-    return "csv" if path is not None and path.lower().endswith(".csv") else "parquet"
+    return "csv" if path is not None and path.lower().endswith((".csv", ".csv.gz")) else "parquet"
 
 
 def _texts(table: Table, key: str) -> dict[str, str]:

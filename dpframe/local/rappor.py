@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_epsilon, exactly, rounded_up, to_digits
-from dpframe.frames.columns import UNNAMED, column_frame, taken, typed_frame, values_of
-from dpframe.frames.kinds import is_frame, library_of
+from dpframe.frames.columns import GENERATED, column_frame, own_name, taken, typed_frame, values_of
+from dpframe.frames.kinds import library_of
 from dpframe.local import report_text
 from dpframe.local.categorical import question_of, truths
 from dpframe.local.method import (
@@ -270,13 +270,13 @@ class Rappor(LocalMethod):
 
         The name of the series is hashed too: name each question differently, and never rename it. Two questions of one
         name would share their random bits, and so reveal whether their answers differ. A series without a name is
-        refused.
+        refused, and so are names that libraries generate, such as ``column_0``.
         """
         _, name = column_frame(series)
-        if name == UNNAMED and not is_frame(series) and getattr(series, "name", None) != UNNAMED:
+        if GENERATED.fullmatch(own := own_name(series)):
             raise InvalidArgument(
-                "series must have a name: the random bits of two columns without names would be the same. "
-                'Write for instance pl.Series("home", values).'
+                f"series must have a name that you chose, not {shown(own)}: two columns without one would share their "
+                'random bits. Write for instance pl.Series("home", values).'
             )
         known = Memo(secret, checked_people(people), period, name)
         return randomizing.randomized_series(series, _Memoized(self, known))
@@ -314,7 +314,8 @@ class Rappor(LocalMethod):
         series : Series of pandas or Polars
             A person's own values. Nothing is charged, since this is the client's side.
         secret, people, period
-            As in `memoize`. Without `people`, nothing is memoized: two people with equal values must not share bits.
+            As in `memoize`. Without any of them, nothing is memoized. Pass `people` with the others: two people with
+            equal values must not share bits.
 
         Returns
         -------
@@ -322,6 +323,11 @@ class Rappor(LocalMethod):
             The reports.
         """
         if people is None:
+            if secret is not None or period is not None:
+                raise InvalidArgument(
+                    "people must be given with secret or period: without it, each call draws the bits anew and keeps "
+                    'none. Write for instance people=["me"].'
+                )
             return randomizing.randomized_series(series, self)
         if secret is None:
             raise InvalidArgument(

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 import os
 import subprocess
 import sys
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from weekly_jobs import NAMED, TEXT, check_files_on, check_folders_on, check_ids_on, check_job_on, job, lay_out, run
+from weekly_jobs import (
+    EXACT,
+    NAMED,
+    STAYS,
+    TEXT,
+    check_files_on,
+    check_folders_on,
+    check_ids_on,
+    check_job_on,
+    check_packed_on,
+    job,
+    lay_out,
+    run,
+)
 
 import dpframe as dpf
 from dpframe import files
@@ -892,6 +908,51 @@ def test_225_names_of_columns_that_go_on_after_the_first_line_are_refused(engine
     scan = scans.Scan(str(tmp_path / "stays*"), "csv", {"p": "string"})
     with pytest.raises(dpf.InvalidArgument, match="path must be of files with all names of columns in the first line"):
         said(scan, scan.files)
+
+
+def test_text_files_that_gzip_compressed_are_read_and_compared(tmp_path):
+    """A run of such files with different first lines was once charged before it failed."""
+    check_packed_on("polars", tmp_path)
+
+
+OTHERWISE = {  # the name and the bytes of a file of text
+    "Zstandard": ("stays.csv.zst", b"\x28\xb5\x2f\xfd\x20\x08A\0\0p,w\n1,A\n"),
+    "bzip2": ("stays.csv.bz2", bz2.compress(b"p,w\n1,A\n")),
+    "zlib": ("stays.csv", zlib.compress(b"p,w\n1,A\n")),
+    "gzip without its ending": ("stays.csv", gzip.compress(b"p,w\n1,A\n")),
+    "plain with the ending of gzip": ("stays.csv.gz", b"p,w\n1,A\n"),
+}
+
+
+@pytest.mark.parametrize(("name", "data"), OTHERWISE.values(), ids=OTHERWISE)
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "spark"])
+def test_text_files_that_an_engine_would_not_unpack_are_refused(tmp_path, engine, name, data):
+    """DuckDB found no row in a file of gzip without its ending, and nothing compared the names in a file of zlib."""
+    (tmp_path / name).write_bytes(data)
+    said = {"polars": scans._polars, "duckdb": scans._duckdb, "spark": scans._names_of_texts}[engine]
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    scan = scans.Scan(str(tmp_path / "stays*"), "csv", {"p": "string"})
+    with pytest.raises(dpf.InvalidArgument, match=f"whose names end in .gz, and '{name}' is neither"):
+        said(scan, scan.files)
+
+
+@pytest.mark.parametrize("path", ["s3://clinic/stays-*.csv", "https://clinic.example/stays.csv.gz", "stays.csv.gz"])
+def test_text_files_that_are_compressed_or_at_an_address_are_refused_on_duckdb(path, tmp_path):
+    """DuckDB takes 16 GiB for a compressed file, and reads later files by the column positions of the first."""
+    pytest.importorskip("duckdb")
+    if "://" not in path:
+        path = tmp_path / path
+        path.write_bytes(gzip.compress(b"p,w\n1,A\n"))
+    with pytest.raises(dpf.InvalidArgument, match="path must name plain CSV files of this machine on DuckDB, not comp"):
+        scans.opened("duckdb", scans.Scan(str(path), "csv", {"p": "string"}))
+
+
+def test_a_job_reads_a_text_file_that_gzip_compressed(folder):
+    (folder / "stays.csv.gz").write_bytes(gzip.compress(STAYS.select("patient", "ward", "nights").write_csv().encode()))
+    columns = 'columns = {patient = "integer", ward = "string", nights = "number"}'
+    run(job(folder, text=EXACT.replace('"stays.parquet"', f'"stays.csv.gz"\n{columns}')))
+    assert dpf.read_parquet(folder / "out" / "wards.parquet")["stays"].round().to_list() == [200, 200, 200]
 
 
 @pytest.mark.parametrize(("engine", "path"), [("polars", "."), ("polars", "**/*.csv"), ("duckdb", "**/*.csv")])

@@ -144,6 +144,55 @@ def test_238_a_column_without_a_name_has_no_bits(library):
     assert len(METHOD.randomize(unnamed)) == 1, "bits that are drawn anew need no name"
 
 
+FRAMES = {
+    "polars": lambda name: pl.DataFrame({name: ["news"]}),
+    "lazy": lambda name: pl.LazyFrame({name: ["news"]}),
+    "series": lambda name: pl.Series(name, ["news"]),
+    "pandas": lambda name: pytest.importorskip("pandas").DataFrame({name: ["news"]}),
+    "pandas series": lambda name: pytest.importorskip("pandas").Series(["news"], name=name),
+    "arrow": lambda name: pytest.importorskip("pyarrow").table({name: ["news"]}),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "0", "column_0", "column_12", "literal", "f0", "column0", "_c0", "Unnamed: 0"]
+)
+@pytest.mark.parametrize("library", FRAMES)
+def test_255_a_name_that_a_library_generates_is_none(library, name):
+    """Two such questions would share their random bits, as two columns without names would."""
+    with pytest.raises(dpf.InvalidArgument, match="series must have a name that you chose, not"):
+        METHOD.memoize(FRAMES[library](name), secret=SECRET, people=["me"])
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_a_name_that_somebody_chose_is_one_in_any_library(library):
+    for name in ("category", "q1", "column", "column_a", "wave 2"):
+        found = METHOD.memoize(FRAMES[library](name), secret=SECRET, people=["me"])
+        assert list(found) == memoized(["news"], ["me"], period=None, name=name).to_list()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pl.Series(["news"]).to_frame(),
+        lambda: pl.DataFrame([["news"]]),
+        lambda: pl.DataFrame([["news"]]).to_series(),
+        lambda: pl.select(pl.lit("news")),
+        lambda: pl.from_pandas(pytest.importorskip("pandas").DataFrame(["news"])),
+        lambda: pytest.importorskip("pyarrow").Table.from_pandas(pytest.importorskip("pandas").DataFrame(["news"])),
+    ],
+)
+def test_255_frames_that_libraries_make_of_values_alone_have_no_name(make):
+    with pytest.raises(dpf.InvalidArgument, match="series must have a name that you chose, not"):
+        METHOD.memoize(make(), secret=SECRET, people=["me"])
+
+
+def test_a_number_is_no_name_of_a_column():
+    frame = pytest.importorskip("pandas").Series(["news"]).to_frame()
+    with pytest.raises(dpf.InvalidType, match=r"series must have text as its name, not 0 \(int\). Rename it"):
+        METHOD.memoize(frame, secret=SECRET, people=["me"])
+
+
 def test_which_bits_are_random_does_not_depend_on_the_value():
     """If the value were hashed too, a change would redraw bits, and two reports would show the change."""
     people = [f"p{place}" for place in range(2_000)]
@@ -233,6 +282,14 @@ def test_hashes_are_checked_before_f_follows_from_them(hashes):
 def test_people_need_a_secret():
     with pytest.raises(dpf.InvalidArgument, match="secret must be given"):
         METHOD.randomize(pl.Series("page", ["news"]), people=["me"])
+
+
+@pytest.mark.parametrize("given", [{"secret": SECRET}, {"period": "2026-11"}, {"secret": SECRET, "period": "2026-11"}])
+def test_254_a_secret_or_a_period_without_people_is_refused(given):
+    """Each such report once came from new permanent bits, although only memoized bits need a secret and a period."""
+    with pytest.raises(dpf.InvalidArgument, match=r'people must be given with secret or period: .* people=\["me"\]'):
+        METHOD.randomize(pl.Series("page", ["news"]), **given)
+    assert len(METHOD.randomize(pl.Series("page", ["news"]), people=["me"], **{"secret": SECRET, **given})) == 1
 
 
 def test_people_are_told_apart_by_type():
