@@ -25,7 +25,15 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from dpframe.errors import BoundsWarning, DpframeError, InvalidArgument, InvalidType, MissingArgument, WrongDtype
+from dpframe.errors import (
+    BoundsWarning,
+    DpframeError,
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    ReleaseFailed,
+    WrongDtype,
+)
 
 log = logging.getLogger("dpframe")
 
@@ -152,6 +160,14 @@ def withheld(look: Callable[[], Answer]) -> Answer | None:
         raise
     except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values too
         return None
+
+
+def failed_read(outcome: str) -> ReleaseFailed:
+    """Return the error of a read that failed, which states the outcome in place of the engine's message."""
+    return ReleaseFailed(
+        "the engine failed while it read the rows: its message may hold private values and is withheld; "
+        f"{outcome}. Run the frame's computation by itself to see the cause."
+    )
 
 
 @contextmanager

@@ -36,7 +36,6 @@ from dpframe.ledger.entries import (
     stream_of,
 )
 from dpframe.ledger.heads import Head
-from dpframe.ledger.locks import Locked
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, changed
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.ledger.witness import Witness, witness_of
@@ -603,7 +602,10 @@ class SqlStore:
                 raise heads.unwritten(file, error) from None
 
     def _keep_head(self, mine: Mark, *, anew: bool = False) -> None:
-        """Write the newest head everywhere it is kept, after the commit, which stands even if this fails."""
+        """Write the newest head everywhere it is kept, after the commit, which stands even if this fails.
+
+        If this fails, nothing may be released: a head that is behind accepts an older copy without the entry.
+        """
         to_the_end()  # what was committed binds the caller who was interrupted, too
         witnesses.note(self._seen_as, mine)
         if self.database.address.file is None and self.witness is None:
@@ -611,9 +613,7 @@ class SqlStore:
         try:
             until_it_goes_through(self._write_newest, mine, anew)
         except LedgerError as error:
-            if isinstance(error, Locked) and self.witness is None:
-                return  # still locked: the charge stands, and the head may be behind until the next charge
-            raise stands(error) from None  # a head that is behind would accept an older copy
+            raise stands(error) from None
 
     def _write_newest(self, mine: Mark, anew: bool) -> None:
         """Write the newest head in a transaction of its own, so that heads are written in order."""

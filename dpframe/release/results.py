@@ -30,7 +30,7 @@ from dpframe.engines.schema import columns_of, emptied
 from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument, InvalidType, LedgerError, ReleaseFailed, shown
-from dpframe.errors.tracebacks import STOPS, depth_outside, warn_of_bounds, withheld
+from dpframe.errors.tracebacks import STOPS, depth_outside, failed_read, warn_of_bounds, withheld
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import now, promised
@@ -87,7 +87,7 @@ def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
     return {"checks": plan.checks.rows(with_noise(plan.checks.mechanism, exact.pop(OF_CHECKS)))}
 
 
-def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
+def looked(look: Callable[[], Any]) -> Any:
     """Read rows after the charge, and return the result; if that fails, raise ReleaseFailed without the message.
 
     An interrupt passes, with a note that rows were being read.
@@ -98,10 +98,7 @@ def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
         stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
         raise
     if result is None:
-        raise ReleaseFailed(
-            "the engine failed while it read the rows: its message may hold private values and is withheld; "
-            f"{stands}. Run the frame's computation by itself to see the cause."
-        )
+        raise failed_read("the charge stands")
     return result
 
 

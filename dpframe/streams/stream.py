@@ -203,8 +203,9 @@ class Stream:
             If a stream of this name was begun with other parameters, or before the recovery of an older copy of the
             ledger.
         ReleaseFailed
-            If the period is lost: the process that drew it was stopped before the numbers were stored. Noise is never
-            drawn twice. Continue with the next period, in which the rows of the lost one count.
+            If the period is lost: the engine failed while it read the rows, or the process that drew the period was
+            stopped before the numbers were stored. Noise is never drawn twice. Continue with the next period, in which
+            the rows of the lost one count.
         UnknownColumn, WrongDtype
             If a column is missing, or cannot be used.
 

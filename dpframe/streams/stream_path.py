@@ -8,6 +8,10 @@ values are accepted only for the last intent. After a loss, the stream continues
 names the lost one. A slow call that brings the values of a passed period is refused, and shows nothing. All work
 that may fail on a frame precedes the intent: the schema is checked, the call is tried on no rows, the rows are read.
 
+If the read of the rows fails, the call writes the intent all the same, and the period is lost. Otherwise, after one
+charge, a caller could observe any number of times whether a read fails. Only the call that writes the intent reports
+that its read failed. Any other call returns the stored numbers, or the period is lost for it, whatever it read.
+
 An older copy of a ledger does not know which periods were drawn after it. So a recovery closes the streams that were
 begun before it: their stored periods stay, and no other period is drawn.
 
@@ -33,7 +37,7 @@ from dpframe.engines.first_rows import stream_totals
 from dpframe.engines.schema import check, columns_of, emptied
 from dpframe.engines.totals import check_whole
 from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, after_the_charge, shown
-from dpframe.errors.tracebacks import OF_VALUES, tried
+from dpframe.errors.tracebacks import OF_VALUES, failed_read, tried
 from dpframe.exact import checked_amount, plus
 from dpframe.frames import build, prints
 from dpframe.frames.build import public
@@ -197,24 +201,26 @@ def _named(plan: StreamPlan, number: int) -> str:
 
 
 def _lost(plan: StreamPlan, number: int) -> str:
-    following = (
-        f"Its rows count in the next period: release {_named(plan, number + 1)}."
-        if number < len(plan.periods)
-        else "It was the last one."
-    )
     return (
         f"period {_named(plan, number)} of the stream {shown(plan.name)} is lost, or still being drawn: its "
-        "noise was to be drawn, but no numbers were stored. The process that drew it may have been stopped; noise is "
-        f"never drawn twice. {following}"
+        "noise was to be drawn, but no numbers were stored. The process that drew it may have been stopped, or may "
+        f"have failed to read the rows; noise is never drawn twice. {_following(plan, number)}."
     )
+
+
+def _following(plan: StreamPlan, number: int) -> str:
+    """Return what follows a lost period, without the final point."""
+    if number < len(plan.periods):
+        return f"Its rows count in the next period: release {_named(plan, number + 1)}"
+    return "It was the last one"
 
 
 def _looked(plan: StreamPlan, frame: Any, number: int) -> Any:
-    """Return the exact totals of all periods up to this one: the only read of the rows."""
-    return looked(
-        lambda: stream_totals(frame, plan.query, plan.unit, number),
-        "the charge stands, and the period can be asked for again",
-    )
+    """Return the exact totals of all periods up to this one, or None if that fails: the only read of the rows."""
+    try:
+        return looked(lambda: stream_totals(frame, plan.query, plan.unit, number))
+    except ReleaseFailed:
+        return None
 
 
 @unbroken
@@ -231,11 +237,14 @@ def _draw(
     """Write the intent, draw the noise and store the numbers; return None if another call draws the period.
 
     A signal waits until this is done. Once the intent is written, the call waits for every lock, and repeats the steps
-    that the database breaks off. Otherwise the period would be lost.
+    that the database breaks off. Otherwise the period would be lost. If the rows could not be read, it is lost.
     """
     mine, state = intended(ledger, entry, state, number)
     if not mine:
         return None
+    if exact is None:  # only after the intent: the failure reveals something, so no one may try this period again
+        lost = f"period {_named(plan, number)} of the stream {shown(plan.name)} is lost"
+        raise failed_read(f"the charge stands, and {lost}. {_following(plan, number)}")
     to_the_end()
     stored = until_it_goes_through(contents, ledger, entry, state)
     kept = (*sorted(state.kept), number)

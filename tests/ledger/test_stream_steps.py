@@ -16,6 +16,7 @@ import warnings
 from contextlib import closing
 from importlib.util import find_spec
 
+import polars as pl
 import pytest
 
 import dpframe as dpf
@@ -111,14 +112,90 @@ def test_periods_are_drawn_in_order(ledger):
         stream.release(STAYS, 4)
 
 
-def test_a_failing_engine_loses_no_period(ledger, monkeypatch):
+FAILING = STAYS.lazy().with_columns(week=pl.col("ward").cast(pl.Int64))  # a strict cast that fails on the rows
+
+
+@pytest.mark.parametrize("week", [1, 2, 4])
+def test_252_a_read_that_fails_loses_its_period(ledger, monkeypatch, week):
+    """Otherwise one charge lets a caller observe any number of times whether a read fails."""
+    stream = stream_of(ledger, epsilon=1)
+    monkeypatch.setattr(Laplace, "add_noise", lambda noise, totals: totals)  # to see the exact numbers
+    for earlier in range(1, week):
+        stream.release(STAYS, earlier)
+    following = f"Its rows count in the next period: release {week + 1}" if week < 4 else "It was the last one"
+    with pytest.raises(
+        dpf.ReleaseFailed,
+        match=rf"failed while it read.*charge stands, and period {week} of the stream 'stays' is lost\. {following}\.",
+    ):
+        stream.release(FAILING, week)
+    assert ledger.spent.epsilon == 1
+    again = []
+    for frame in (FAILING, STAYS):  # the rows no longer matter
+        with pytest.raises(dpf.ReleaseFailed, match="is lost, or still being drawn") as caught:
+            stream.release(frame, week)
+        again.append(str(caught.value))
+    assert again[0] == again[1]
+    if week < 4:
+        after = stream.release(STAYS, week + 1)
+        assert after.dp.provenance["period"]["since"] == week
+        rows = [STAYS.filter(pl.col("week").is_between(week, week + 1) & (pl.col("ward") == ward)) for ward in "AB"]
+        assert after["period"].to_list() == pytest.approx([one.height for one in rows])
+    if ledger.is_durable:
+        ledger.verify()
+
+
+def test_252_a_frame_that_the_schema_refuses_loses_no_period(ledger):
     stream = stream_of(ledger)
     stream.release(STAYS, 1)
-    with monkeypatch.context() as broken:
-        broken.setattr(results, "withheld", lambda *_: None)
-        with pytest.raises(dpf.ReleaseFailed, match="can be asked for again"):
-            stream.release(STAYS, 2)
-    stream.release(STAYS, 2)
+    for wrong in (STAYS.drop("ward"), STAYS.with_columns(week=pl.col("week").cast(pl.String))):
+        with pytest.raises((dpf.UnknownColumn, dpf.WrongDtype)):
+            stream.release(wrong, 2)
+    assert stream.release(STAYS, 2).dp.provenance["period"]["since"] == 2
+
+
+@pytest.mark.parametrize("frame", [FAILING, STAYS], ids=["fails", "reads"])
+def test_252_a_call_that_was_overtaken_does_not_tell_whether_its_read_failed(ledger, monkeypatch, frame):
+    """Only the call that writes the intent tells that, so calls at the same moment reveal no more than one."""
+    stream, withheld, first = stream_of(ledger), results.withheld, []
+
+    def overtaken(look):
+        monkeypatch.setattr(results, "withheld", withheld)
+        first.append(told(stream.release(STAYS, 1)))
+        return withheld(look)
+
+    monkeypatch.setattr(results, "withheld", overtaken)
+    assert [told(stream.release(frame, 1))] == first
+    assert stream.release(STAYS, 2).dp.provenance["period"]["since"] == 2
+
+
+def test_252_a_read_that_is_interrupted_loses_no_period(ledger, monkeypatch):
+    stream = stream_of(ledger)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(results, "withheld", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stream.release(STAYS, 1)
+    stream.release(STAYS, 1)
+
+
+def test_252_a_failed_read_whose_intent_cannot_be_written_reports_the_ledger(path, monkeypatch):
+    stream = stream_of(made(path))
+
+    def locked(*_):
+        raise locks.Locked("the ledger is locked: nothing was charged.")
+
+    said = []
+    for frame in (FAILING, STAYS):
+        with monkeypatch.context() as patched:
+            patched.setattr(stream_path, "intended", locked)
+            with pytest.raises(dpf.LedgerUnavailable, match="stays charged") as caught:
+                stream.release(frame, 1)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    stream.release(STAYS, 1)
 
 
 # A process that is killed at any step

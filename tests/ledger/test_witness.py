@@ -15,8 +15,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.ledger import heads, locks, sql, witness
+from dpframe.ledger import database, heads, locks, rows, sql, witness
 from dpframe.ledger.terms import Terms
+from dpframe.streams import stream_path
 from tests.killed_streams import stays, stream_of, told
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
@@ -647,7 +648,7 @@ def test_171_a_head_in_the_ledgers_own_database_is_refused_whatever_its_url_says
 
 
 def test_172_a_charge_whose_head_could_not_follow_releases_nothing(store, head, monkeypatch):
-    """The ledger stays locked after the commit. A head next to the ledger may stay behind, but not one elsewhere."""
+    """The ledger stays locked after the commit, so the head stays behind."""
     ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
     with monkeypatch.context() as patch:
         patch.setattr(sql.SqlStore, "_write_newest", locked)
@@ -656,6 +657,85 @@ def test_172_a_charge_whose_head_could_not_follow_releases_nothing(store, head, 
     assert caught.value.charged == "unknown"
     assert ledger.spent.epsilon == 0.125
     assert take(ledger)["entry"] == 2
+
+
+def locked_at(monkeypatch, path, kind):
+    """Let another program, without dpframe, lock the ledger just after an entry of this kind is committed.
+
+    Return its connection.
+    """
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    write_newest = sql.SqlStore._write_newest
+
+    def lock_first(store, mark, anew):
+        ((_, entry),) = store.entries()[-1:]
+        if entry.kind == kind and not other.in_transaction:
+            other.execute("BEGIN IMMEDIATE")
+        write_newest(store, mark, anew)
+
+    monkeypatch.setattr(sql.SqlStore, "_write_newest", lock_first)
+    return other
+
+
+@pytest.mark.parametrize("way_on", ["charge", "recover"])
+def test_253_a_charge_whose_head_next_to_the_file_could_not_follow_releases_nothing(tmp_path, monkeypatch, way_on):
+    """The copy from before the charge contains the head that stayed behind, and would not contain the charge."""
+    monkeypatch.setattr(database, "WAIT", 0.1)
+    path, older = tmp_path / "clinic.ledger", tmp_path / "older"
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    shutil.copy(path, older)
+    with monkeypatch.context() as patched, closing(locked_at(patched, path, "charge")) as other:
+        with pytest.raises(
+            dpf.LedgerUnavailable, match=r"locked.*nothing was released.*stays charged.*Ask again"
+        ) as no:
+            PEOPLE.dp.count(epsilon=0.125, ledger=ledger)
+        assert no.value.charged == "unknown"
+        assert ledger.spent.epsilon == 0.125  # reading goes on, also while the other program holds its lock
+        assert ledger.affords(PEOPLE.dp.preview.count(epsilon=0.25, ledger=ledger)) == 3
+        assert dpf.Ledger.open(path).verify()["entry"] == 1
+        other.execute("ROLLBACK")
+    assert heads.read(str(path)).mark.entry == 0
+    if way_on == "recover":  # an intact ledger stays as it is
+        assert dpf.Ledger.recover(path, reason="is it whole?").spent.epsilon == 0.125
+    assert PEOPLE.dp.count(epsilon=0.25, ledger=ledger).shape == (1, 2)
+    assert ledger.spent.epsilon == 0.375
+    assert heads.read(str(path)).mark.entry == 2
+    shutil.copy(older, path)
+    forget()
+    with pytest.raises(dpf.LedgerError, match="older copy: it holds 0 entries, and entry 2 was written"):
+        dpf.Ledger.open(path)
+
+
+@pytest.mark.parametrize("kind", ["charge", "intent", "values"])
+def test_253_a_period_is_not_shown_before_the_head_next_to_the_file_knows_it(tmp_path, monkeypatch, kind):
+    """As 195, but the call that drew the period goes on itself."""
+    monkeypatch.setattr(database, "WAIT", 0.1)
+    monkeypatch.setattr(stream_path, "PATIENCE", 0.3)
+    path, older = tmp_path / "clinic.ledger", tmp_path / "older"
+    stream, append = stream_of(dpf.Ledger(epsilon=1, path=path)), rows.append
+
+    def copied(connection, last, entry):
+        if entry.kind == "values":
+            shutil.copy(path, older)
+        return append(connection, last, entry)
+
+    monkeypatch.setattr(rows, "append", copied)
+    with monkeypatch.context() as patched, closing(locked_at(patched, path, kind)) as other:
+        with pytest.raises(dpf.LedgerUnavailable, match=r"locked.*nothing was released.*stays charged.*Ask again"):
+            stream.release(STAYS, 1)
+        other.execute("ROLLBACK")
+    if kind == "intent":
+        with pytest.raises(dpf.ReleaseFailed, match=r"is lost.*release 2"):
+            stream.release(STAYS, 1)
+        assert stream.release(STAYS, 2).dp.provenance["period"]["since"] == 1
+        return
+    shown = told(stream.release(STAYS, 1))
+    assert heads.read(str(path)).mark.entry == 3  # the charge, the intent, the values
+    assert told(stream_of(dpf.Ledger.open(path)).release(STAYS, 1)) == shown
+    shutil.copy(older, path)
+    forget()
+    with pytest.raises(dpf.LedgerError, match="older copy: it holds 2 entries, and entry 3 was written"):
+        stream_of(dpf.Ledger.open(path)).release(STAYS, 2)
 
 
 def test_153_the_format_says_that_a_head_is_kept_elsewhere(tmp_path):
