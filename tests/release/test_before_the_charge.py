@@ -676,3 +676,34 @@ def test_114_extreme_numbers_of_cells_are_refused_in_words(ask):
 def test_a_choice_whose_noise_vanishes_is_planned():
     plan = pl.DataFrame({"x": ["a"]}).dp.preview.top_k("x", categories=["a", "b"], k=1, epsilon=1e308)
     assert plan.cost.epsilon == 1e308
+
+
+AT_THE_END = """
+import atexit
+
+import numpy as np
+import polars as pl
+
+import dpframe as dpf
+
+
+@atexit.register
+def ask():
+    for rows in (1_000, 200_000):
+        frame = pl.DataFrame({"x": np.ones(rows), "patient": np.arange(rows)})
+        for unit in (None, dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)):
+            for asked in (frame, frame.lazy()):
+                ledger = dpf.Ledger(epsilon=1, unit=unit)
+                try:
+                    dpf.of(asked).sum("x", bounds=(0, 1), epsilon=1, ledger=ledger)
+                except dpf.DpframeError as error:
+                    print(type(error).__name__, type(asked).__name__, ledger.spent.epsilon)
+                else:
+                    print("answered", type(asked).__name__, ledger.spent.epsilon)
+"""
+
+
+def test_250_at_the_end_of_a_process_no_number_of_rows_decides_whether_a_call_fails():
+    """Executors then take no work; many rows of a frame in memory are shared among threads."""
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.splitlines() == ["answered DataFrame 1.0", "InvalidArgument LazyFrame 0.0"] * 4
