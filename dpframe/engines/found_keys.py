@@ -15,7 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.columns.found_labels import codes_of_known, form_of, in_order, is_written_as_text, labels
+from dpframe.engines.columns.found_labels import (
+    codes_of_known,
+    ends_of_times,
+    form_of,
+    in_order,
+    is_written_as_text,
+    labels,
+)
 from dpframe.engines.columns.identity import UNNAMED, without_bytes
 from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, unit_requests
 from dpframe.engines.engine import Engine, Partial, Reading
@@ -90,6 +97,9 @@ class KeyedTask(RowTask):
         unnamed = [name for name, of, *_ in requests[: len(names)] if is_written_as_text(source.column(of))]
         if unnamed:  # drop values that nobody could declare as a key
             lazy = lazy.filter(*(pl.col(name).ne_missing(UNNAMED) for name in unnamed))
+        for name, of, *_ in requests[: len(names)]:
+            if (ends := ends_of_times(source.column(of))) is not None:
+                lazy = lazy.filter(pl.col(name).cast(pl.Int64).is_between(*ends).fill_null(True))
         return without_bytes(collected(lazy.drop_nulls(kept) if kept else lazy, source.rows), names)
 
     def combine(self, table: pl.DataFrame) -> pl.DataFrame:

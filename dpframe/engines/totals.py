@@ -21,12 +21,13 @@ from dpframe.engines.engine import Engine, Partial, Reading
 from dpframe.engines.pieces.batches import of_dataset, of_lazy, of_relation
 from dpframe.engines.pieces.dask import DaskTable, check_cluster
 from dpframe.engines.pieces.spark import SparkTable, check_executors
+from dpframe.engines.pieces.unit_parts import unnamed_file
 from dpframe.engines.sums import places, row_totals, unit_blocks
 from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.sums.cells import Integers, added
 from dpframe.engines.sums.distinct import counted_values
 from dpframe.engines.task import CheckTask, Task
-from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, named, said, shown
 from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.indicators import Checks
@@ -135,6 +136,19 @@ def check_workers(frame: Any) -> None:
         check_executors(frame)
     if is_dask(frame):
         check_cluster()
+
+
+def check_spill(frame: Any, unit: PrivacyUnit) -> None:
+    """Refuse a table read in batches by unit if no temporary file can be made: many rows need one, and few do not."""
+    if not unit.columns or not reads_in_batches(frame):
+        return
+    try:
+        unnamed_file().close()
+    except OSError as error:
+        raise InvalidArgument(
+            f"TMPDIR must be a folder in which this process may write: many rows of {named(frame)} need a temporary "
+            f"file by unit ({said(error)}). Nothing was charged. Name one on a disk."
+        ) from None
 
 
 def reads_in_batches(frame: Any) -> bool:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 from functools import cache, partial
@@ -267,7 +268,10 @@ WAY_OUT = (
 
 
 def check_threads(frame: Any = None) -> None:
-    """Refuse a process in which a query of Polars, or of a DuckDB relation, would never end. Read no row."""
+    """Refuse a process in which a query of Polars, or of a DuckDB relation, would never end. Read no row.
+
+    Refuse a LazyFrame and a Dask DataFrame, which are read in threads, also in a process that starts none any more.
+    """
     if not polars_works():
         raise InvalidArgument(f"the process must not be forked after Polars had started its threads: {WAY_OUT}")
     if _is_forked() and is_relation(frame) and not _ends(partial(_ask_duckdb, frame), PATIENCE):
@@ -275,6 +279,21 @@ def check_threads(frame: Any = None) -> None:
             "frame must be a relation of a connection that was opened in this process, not before it was forked: "
             f"{WAY_OUT}"
         )
+    if (isinstance(frame, pl.LazyFrame) or is_dask(frame)) and not _starts_threads():
+        raise InvalidArgument(
+            f"frame must be in memory where no thread starts, as in an atexit handler, not {named(frame)}. Nothing "
+            "was charged. Release before the main thread ends."
+        )
+
+
+def _starts_threads() -> bool:
+    """Return whether an executor of Python starts a thread, which it does not once the main thread has ended."""
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(int)
+    except RuntimeError:
+        return False
+    return True
 
 
 _left: list[Callable[[], object]] = []  # queries that did not end; they may keep a connection busy, which fails others

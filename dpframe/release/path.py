@@ -29,7 +29,7 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.engines.schema import booleans, check, check_quiet, columns_of, dtypes_of_all, emptied
-from dpframe.engines.totals import check_reading, check_workers
+from dpframe.engines.totals import check_reading, check_spill, check_workers
 from dpframe.errors import InvalidArgument, MissingArgument, ReleaseFailed, WrongDtype, is_one_of, shown
 from dpframe.errors.tracebacks import OF_VALUES, said, tried
 from dpframe.exact import exact_delta
@@ -90,6 +90,7 @@ def release(call: Call) -> Any:
         raise no_ledger()
     ready = prepared(call, ledger)
     plan = ready.plan
+    check_spill(call.frame, plan.unit)
     entry = results.entry_of(ready, words, ledger)
     warn_of_cost(ledger, plan.unit, plan.cost)
     receipt = ledger.take(entry)

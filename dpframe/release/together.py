@@ -14,6 +14,7 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.display import pages
 from dpframe.engines.schema import check
+from dpframe.engines.totals import check_spill
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, how_many, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import Amount, down, root_down, typed_down, up
@@ -162,6 +163,7 @@ def release_together(
     calls = {name: _call(plan) for name, plan in joint.plans.items()}
     for name, plan in joint.plans.items():
         check(calls[name].frame, plan.query, plan.unit)  # again: the columns of a pandas frame may have changed
+        check_spill(calls[name].frame, plan.unit)
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
     warn_of_cost(payer, joint.unit, joint.cost)
     words = {name: replace(call.words, label=call.words.label or label) for name, call in calls.items()}

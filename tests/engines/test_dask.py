@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import pickle
 import subprocess
 import sys
@@ -420,3 +421,51 @@ def test_147_forked_workers_are_refused_before_the_charge():
     with dask.config.set(settings), pytest.raises(dpf.InvalidArgument, match=words):
         as_dask(VISITS).dp.count(epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
+
+
+class Patient(str, enum.Enum):  # noqa: UP042 - the text of a StrEnum is its value
+    """Its members are the texts of ids, and have other texts of their own: "Patient.FIRST"."""
+
+    FIRST = "a"
+
+
+def test_251_an_id_of_a_class_made_from_str_is_the_id_that_it_equals():
+    """Its `__str__` would give another id, so that its person counted twice."""
+    texts = pandas.DataFrame({"u": pandas.Series(["a", "b"], dtype="string[pyarrow]")})
+    objects = pandas.DataFrame({"u": pandas.Series([Patient.FIRST, np.str_("b"), "c"], dtype=object)})
+    parts = [dask.delayed(part) for part in (texts, objects)]  # Dask leaves the dtypes of these as they are
+    assert units_in(dd.from_delayed(parts, meta=texts.iloc[:0], verify_meta=False), "u") == 3
+
+
+def test_251_no_method_of_a_cell_is_called_in_a_partition_of_objects():
+    asked = []
+
+    def speaking(*_):
+        asked.append("a cell")
+        raise ValueError
+
+    names = ("eq", "ne", "lt", "le", "gt", "ge", "int", "float", "index", "bool", "str", "format")
+    loud = {**{f"__{name}__": speaking for name in names}, "item": speaking, "encode": speaking}
+    loud["__hash__"] = object.__hash__
+    kinds = {str: "3", int: 3, float: 3.0, np.int64: 3, np.float32: 3, np.longdouble: 3}
+    cells = np.empty(len(kinds), dtype=object)
+    cells[:] = [type("Speaking", (kind,), loud)(value) for kind, value in kinds.items()]
+    objects = pandas.Series(cells)
+    for dtype in (pl.Int64(), pl.UInt8(), pl.Float64(), pl.Float32()):
+        assert column_of(objects, dtype).to_list() == [None, 3, 3, 3, 3, 3]
+    assert column_of(objects, pl.Boolean()).to_list() == [None] * 6
+    assert column_of(objects, pl.String()).to_list() == ["3", None, None, None, None, None]
+    assert not asked
+
+
+def test_spans_of_numpy_are_no_numbers():
+    """To NumPy, 5 equals 5 days and 5 hours."""
+    spans = pandas.Series([np.timedelta64(5, "D"), np.timedelta64(5, "ns"), 5], dtype=object)
+    assert column_of(spans, pl.Int64()).to_list() == [None, None, 5]
+
+
+def test_long_doubles_among_objects_are_ids_only_if_they_are_exact():
+    large = np.longdouble(2**53) + 1
+    objects = pandas.Series([large, np.longdouble("0.1"), np.longdouble("nan"), 2**53 + 1], dtype=object)
+    whole = 2**53 + 1 if int(large) % 2 else 2**53  # on some systems they are floats
+    assert column_of(objects, pl.UInt64(), exact=True).to_list() == [whole, None, None, 2**53 + 1]

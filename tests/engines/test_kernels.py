@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import logging
 import math
+import threading
+import time
 
 import numpy as np
 import polars as pl
@@ -433,3 +435,30 @@ def test_a_key_is_found_where_it_is_looked_for_first(names):
     for slot in np.flatnonzero(inner_of).tolist():
         displaced += int(loops.mixed(keys[2 * slot], keys[2 * slot + 1])) % slots != slot
     assert displaced <= max(2, len(names) / 16)  # about 1 of 32 by chance
+
+
+@pytest.mark.parametrize("started", [0, 2, 4])
+def test_250_work_whose_thread_cannot_start_is_done_all_the_same(started, monkeypatch):
+    start, left = threading.Thread.start, iter(range(started))
+
+    def start_some(thread):
+        if next(left, None) is None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    assert kernels.in_threads(lambda thread: thread**2, 4) == [0, 1, 4, 9]
+
+
+def test_the_first_error_of_any_thread_is_raised_after_all_have_ended():
+    ended = []
+
+    def work(thread):
+        if thread in (1, 2):
+            raise ValueError(thread)
+        time.sleep(0.05)
+        ended.append(thread)
+
+    with pytest.raises(ValueError, match=r"^1$"):
+        kernels.in_threads(work, 4)
+    assert sorted(ended) == [0, 3]

@@ -11,6 +11,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 import types
@@ -676,3 +677,65 @@ def test_114_extreme_numbers_of_cells_are_refused_in_words(ask):
 def test_a_choice_whose_noise_vanishes_is_planned():
     plan = pl.DataFrame({"x": ["a"]}).dp.preview.top_k("x", categories=["a", "b"], k=1, epsilon=1e308)
     assert plan.cost.epsilon == 1e308
+
+
+AT_THE_END = """
+import atexit
+
+import numpy as np
+import polars as pl
+
+import dpframe as dpf
+
+
+@atexit.register
+def ask():
+    for rows in (1_000, 200_000):
+        frame = pl.DataFrame({"x": np.ones(rows), "patient": np.arange(rows)})
+        for unit in (None, dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)):
+            for asked in (frame, frame.lazy()):
+                ledger = dpf.Ledger(epsilon=1, unit=unit)
+                try:
+                    dpf.of(asked).sum("x", bounds=(0, 1), epsilon=1, ledger=ledger)
+                except dpf.DpframeError as error:
+                    print(type(error).__name__, type(asked).__name__, ledger.spent.epsilon)
+                else:
+                    print("answered", type(asked).__name__, ledger.spent.epsilon)
+"""
+
+
+def test_250_at_the_end_of_a_process_no_number_of_rows_decides_whether_a_call_fails():
+    """Executors then take no work; many rows of a frame in memory are shared among threads."""
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.splitlines() == ["answered DataFrame 1.0", "InvalidArgument LazyFrame 0.0"] * 4
+
+
+WITHOUT_A_FOLDER = {
+    "LazyFrame": lambda frame: frame.lazy(),
+    "Dataset": lambda frame: pytest.importorskip("pyarrow.dataset").dataset(frame.to_arrow()),
+    "relation": lambda frame: pytest.importorskip("duckdb").from_arrow(frame.to_arrow()),
+}
+
+
+@pytest.mark.parametrize("made", WITHOUT_A_FOLDER.values(), ids=WITHOUT_A_FOLDER)
+def test_249_no_number_of_rows_decides_whether_a_call_without_a_folder_for_temporary_files_fails(
+    made, tmp_path, monkeypatch
+):
+    """Only many rows need the file."""
+    unit = dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)
+    frame = pl.DataFrame({"x": [1.0] * 10, "patient": range(10)})
+    table = dpf.of(made(frame))
+    asked = {"x": lambda ledger: table.sum("x", bounds=(0, 1), epsilon=1, ledger=ledger)}
+    asked["found"] = lambda ledger: table.group_by("x", keys=dpf.discover(delta=1e-7)).count(epsilon=1, ledger=ledger)
+    plans = {"x": table.preview.sum("x", bounds=(0, 1), epsilon=1, unit=unit)}
+    asked["together"] = lambda ledger: dpf.release_together(plans, epsilon=1, ledger=ledger)
+    asked["x"](dpf.Ledger(epsilon=1, unit=unit))  # the same question later is not prepared again
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    for ask in asked.values():
+        ledger = dpf.Ledger(epsilon=2, delta=1e-6, keys_delta=5e-7, unit=unit)
+        with pytest.raises(dpf.InvalidArgument, match="TMPDIR must be a folder in which this process may write"):
+            ask(ledger)
+        assert ledger.spent.epsilon == 0
+    assert table.preview.sum("x", bounds=(0, 1), epsilon=1, unit=unit).cost.epsilon == 1
+    assert table.count(epsilon=1, ledger=dpf.Ledger(epsilon=1)).shape == (1, 2)  # each row is a unit
+    assert dpf.of(frame).count(epsilon=1, ledger=dpf.Ledger(epsilon=1, unit=unit)).shape == (1, 2)

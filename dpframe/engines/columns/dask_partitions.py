@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.columns import pandas_columns
 from dpframe.engines.columns.identity import LAST, decoded
-from dpframe.engines.columns.pandas_columns import ZONE, each, ticks_of
+from dpframe.engines.columns.pandas_columns import OF_NUMPY, ZONE, each, ticks_of
 
 NOT_A_TIME = np.iinfo(np.int64).min
 OF_64_BITS = (pl.Int64, pl.UInt64)
@@ -195,24 +195,29 @@ def _of_numpy(values: NDArray[Any]) -> pl.Series:
 
 
 def _object_of(dtype: pl.DataType) -> Callable[[Any], Any]:
-    """Return a function that converts an object to a text or number of a dtype; None if it is not exact."""
+    """Return a function that converts an object to a text or number of a dtype; None if it is not exact.
+
+    It calls no method of a subclass: the text of a member of an Enum, for instance, need not be its value.
+    """
 
     def text(value: Any) -> str | None:
         try:
-            return str(value) if isinstance(value, str) and value.encode() is not None else None
-        except UnicodeEncodeError:
+            plain = str.__str__(value)
+            return plain if plain.encode() is not None else None
+        except (TypeError, UnicodeEncodeError):  # no text, or a text without UTF-8
             return None
 
     def number(value: Any) -> Any:
         try:
-            if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
+            plain = _plain_number(value)
+            if plain is None:
                 return None
             if dtype == pl.Float64:
-                return float(value)  # rounded, as integers of a whole partition are
-            typed = float(value) if dtype.is_float() else int(value)
+                return float(plain)  # rounded, as integers of a whole partition are
+            typed = float(plain) if dtype.is_float() else int(plain)
             if dtype == pl.Float32:
                 typed = float(np.float32(typed))
-            fits = typed == value and (dtype.is_float() or low <= typed <= high)
+            fits = typed == plain and (dtype.is_float() or low <= typed <= high)
             return (bool(typed) if dtype == pl.Boolean else typed) if fits else None
         except Exception:  # NaN and infinities among integers, overflow
             return None
@@ -223,3 +228,13 @@ def _object_of(dtype: pl.DataType) -> Callable[[Any], Any]:
     if dtype == pl.String:
         return text
     return number if dtype == pl.Boolean or dtype.is_integer() or dtype.is_float() else lambda value: None
+
+
+def _plain_number(value: Any) -> Any:
+    """Return a number without its subclass, whose methods could print it; None for any other object."""
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, int):
+        return int.__index__(value)
+    is_number = isinstance(value, (np.bool_, np.integer, np.floating)) and not isinstance(value, np.timedelta64)
+    return OF_NUMPY.item(value) if is_number else None

@@ -9,18 +9,19 @@ kind of column here: their keys are encoded as text (`code_of`), and their label
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from dpframe.engines.columns.identity import NOTHING, UNNAMED, Identity, code_of, stored, value_of
+from dpframe.engines.columns.identity import DAY, EPOCHS, NOTHING, UNNAMED, Identity, code_of, stored, value_of
 from dpframe.engines.columns.source import ColumnType, Source, tick_of
 from dpframe.errors import InvalidArgument, WrongDtype, shown
 from dpframe.queries.discovery import FoundAxis
 from dpframe.queries.keys import kind_of
-from dpframe.queries.sameness import SPAN, same_key
+from dpframe.queries.sameness import CLOCK, NAIVE, SPAN, same_key
 
 UNITS = {1: "ns", 10**3: "us", 10**6: "ms"}
 TEXT_FORMS = ("integer", "float", "objects")  # forms of identity that a single value may turn into each other in pandas
@@ -50,6 +51,30 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
     return column.polars
 
 
+def ends_of_times(column: ColumnType) -> tuple[int, int] | None:
+    """Return the first and last stored integer of a time that Python can hold; None for a column of other values.
+
+    Engines hold times beyond the years 1 to 9999, or `timedelta`, also as infinite dates. These have no label. A time
+    with a time zone must lie in these years both in UTC and in its zone.
+    """
+    identity, dtype = column.identity, dtype_of(column)
+    if identity is None or identity.form != "ticks" or dtype is None:
+        return None
+    if identity.token == CLOCK:
+        return 0, DAY // identity.tick - 1
+    if identity.token == SPAN:
+        first, last = timedelta.min, timedelta.max
+    else:
+        first, last = datetime.min - EPOCHS[NAIVE], datetime.max - EPOCHS[NAIVE]
+        if (zone := getattr(dtype, "time_zone", None)) is not None:
+            near = pl.Series([datetime(1, 1, 3), datetime(9999, 12, 29)]).dt.replace_time_zone("UTC")
+            early, late = (time.utcoffset() for time in near.dt.convert_time_zone(zone))
+            first, last = first - min(early, timedelta(0)), last - max(late, timedelta(0))
+    microsecond = timedelta(microseconds=1)
+    low, high = -(-(first // microsecond * 1000) // identity.tick), (last // microsecond * 1000 + 999) // identity.tick
+    return max(low, identity.low), min(high, identity.high)
+
+
 def form_of(column: ColumnType) -> str:
     """Return the form in which values of a column are encoded; another form would mean other keys."""
     return "Python objects" if is_written_as_text(column) else str(dtype_of(column))
@@ -67,7 +92,9 @@ def check_labels(source: Source, axis: FoundAxis) -> None:
                 f"unlike {column.dtype}. Cast it to integers, strings or another time unit."
             )
         for row in discovery.known:
-            if _code(row[position], column) in (NOTHING, UNNAMED):
+            code, ends = _code(row[position], column), ends_of_times(column)
+            out_of_range = ends is not None and isinstance(code, int) and not ends[0] <= code <= ends[1]
+            if code in (NOTHING, UNNAMED) or out_of_range:
                 raise InvalidArgument(
                     f"known of column {name!r} must convert exactly to its dtype {column.dtype}, unlike "
                     f"{shown(row[position])}. Leave it out, or write it as the column does."
@@ -131,7 +158,7 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
         plain: Any = pl.Datetime(dtype.time_unit)  # type: ignore[attr-defined]
         return codes.cast(pl.Int64).cast(plain).dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)  # type: ignore[attr-defined]
     if dtype in (pl.Datetime, pl.Duration, pl.Time):
-        return codes.cast(pl.Int64).cast(dtype, strict=False)  # a time may lie outside a day
+        return codes.cast(pl.Int64).cast(dtype, strict=False)  # in an old answer, a time may lie outside a day
     return codes.cast(dtype)
 
 

@@ -15,9 +15,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from pathlib import Path
+from threading import Thread
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -107,11 +107,38 @@ def block_ends(rows: int) -> list[tuple[int, int]]:
 
 
 def in_threads(work: Callable[[int], Part], workers: int) -> list[Part]:
-    """Run the work of each thread; kernels run in parallel."""
+    """Return the result of each thread's work; kernels run in parallel.
+
+    Where a thread cannot start, as at the end of a process, the caller's thread does its work. The number of rows
+    decides whether threads are used, so no call may fail because none starts. An executor would refuse any work there.
+    """
     if workers == 1:
         return [work(0)]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, range(workers)))
+    done: dict[int, Part] = {}
+    failed: dict[int, BaseException] = {}
+
+    def run(worker: int) -> None:
+        try:
+            done[worker] = work(worker)
+        except BaseException as error:
+            failed[worker] = error
+
+    started: list[Thread] = []
+    try:
+        for worker in range(workers):
+            thread = Thread(target=run, args=(worker,))
+            try:
+                thread.start()
+            except RuntimeError:
+                run(worker)
+            else:
+                started.append(thread)
+    finally:
+        for thread in started:
+            thread.join()
+    if failed:
+        raise failed[min(failed)]
+    return [done[worker] for worker in range(workers)]
 
 
 def strips(rows: int) -> Iterator[slice]:

@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from os import cpu_count
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.engines.columns.source import Source, collected
 from dpframe.engines.compiled import kernel_rows, kernels
 from dpframe.engines.compiled.kernel_rows import Slots, Tables, loaded, together
 from dpframe.engines.compiled.kernels import Scratch, in_threads, threads
 from dpframe.engines.sums.addends import ROWS, Integers, Terms, Watched
-from dpframe.engines.sums.cells import Cells, placed
+from dpframe.engines.sums.cells import Cells, HalfOpenBins, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
 from dpframe.queries.row_functions import Bounds, Floats, on_grid
 from dpframe.queries.total import COUNTED, Total
@@ -329,6 +330,11 @@ def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
             whole += bins.counted(values)
             continue
         parts = np.array_split(values, cpu_count() or 1)
-        with ThreadPoolExecutor(len(parts)) as pool:
-            whole += np.sum(list(pool.map(bins.counted, parts)), axis=0, dtype=np.int64)
+        counted = partial(_counted_part, bins, parts)
+        whole += np.sum(in_threads(counted, len(parts)), axis=0, dtype=np.int64)
     return whole
+
+
+def _counted_part(bins: HalfOpenBins, parts: list[NDArray[Any]], part: int) -> Integers:
+    """Return the number of values of one part in each bin."""
+    return bins.counted(parts[part])

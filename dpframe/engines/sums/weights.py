@@ -21,7 +21,6 @@ the pairs affects only speed. Units are of three kinds:
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
 from typing import Any
@@ -30,6 +29,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.engines.compiled.kernels import in_threads
 from dpframe.engines.sums.addends import ROWS, Terms
 from dpframe.engines.sums.cells import Integers, added
 from dpframe.privacy import PrivacyUnit
@@ -257,8 +257,7 @@ def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
     def of_thread(thread: int) -> tuple[Integers, Integers]:
         return _pairs(code, cell, np.flatnonzero(code & (THREADS - 1) == thread))
 
-    with ThreadPoolExecutor(THREADS) as pool:  # one thread has all rows of a unit
-        by_thread = list(pool.map(of_thread, range(THREADS)))
+    by_thread = in_threads(of_thread, THREADS)  # one thread has all rows of a unit
     before = np.cumsum([0, *(rows.size for rows, _ in by_thread)])
     starts = [starts + first for (_, starts), first in zip(by_thread, before, strict=False)]
     return np.concatenate([rows for rows, _ in by_thread]), np.concatenate(starts)
@@ -352,10 +351,9 @@ def _by_hash(units: pl.Series) -> tuple[Integers, int] | None:
         rows = slice(size * thread // threads, size * (thread + 1) // threads)
         return bool(units[rows].eq_missing(chosen.gather(codes[rows])).all())
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(number, range(threads)))
-        distinct = int(codes.max(initial=-1)) + 1
-        places = np.zeros(distinct, dtype=np.int64)
-        places[codes] = np.arange(size)
-        chosen = units.gather(places)
-        return (codes, distinct) if all(pool.map(alike, range(threads))) else None
+    in_threads(number, threads)
+    distinct = int(codes.max(initial=-1)) + 1
+    places = np.zeros(distinct, dtype=np.int64)
+    places[codes] = np.arange(size)
+    chosen = units.gather(places)
+    return (codes, distinct) if all(in_threads(alike, threads)) else None
