@@ -1263,7 +1263,7 @@ READINGS = (
     bug(
         "engines",
         "246: structs of Arrow that Polars reads",
-        "source._is_nested",
+        "source._shows_presence",
         "types.is_struct(dtype) or ",
         "",
         "engines/test_arrow_columns.py::test_246_no_value_decides_whether_a_struct_is_read",
@@ -1413,5 +1413,22 @@ READINGS = (
         "lazy.filter(pl.col(name).cast(pl.Int64).is_between(*ends).fill_null(True))",
         "lazy.filter(True)",
         "release/test_found_keys.py::test_a_time_that_python_cannot_hold_is_in_no_group",
+    ),
+    bug(
+        "units",
+        "256: the flag of a sorted column, believed",
+        "source._polars_source",
+        "_unflagged(frame.get_column(column))",
+        "frame.get_column(column)",
+        "engines/test_sorted_flags.py::test_256_one_row_out_of_order_changes_no_other_unit",
+        "engines/test_sorted_flags.py::test_256_one_row_out_of_order_changes_no_other_key",
+    ),
+    bug(
+        "engines",
+        "246: dictionaries of bytes that are decoded",
+        "source._shows_presence",
+        "types.is_binary(dtype) or ",
+        "",
+        "engines/test_arrow_columns.py::test_246_no_number_of_rows_decides_whether_a_dictionary_of_bytes_is_read",
     ),
 )

@@ -128,6 +128,23 @@ def test_246_a_dictionary_of_dictionaries_is_read_with_and_without_rows():
         assert numbers(pa.table({"p": column}), "p") == (min(rows, 2), min(rows, 2), rows)
 
 
+@pytest.mark.parametrize("rows", [127, 128])
+def test_246_no_number_of_rows_decides_whether_a_dictionary_of_bytes_is_read(rows):
+    """Decoded, it would have 2 GiB, which is more than its offsets can hold."""
+    pd = pytest.importorskip("pandas")
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([b"x" * 2**24]))
+    for frame in (pa.table({"x": column}), pd.DataFrame({"x": pd.Series(pd.arrays.ArrowExtensionArray(column))})):
+        found = dpf.of(frame).count("x", epsilon=1e6, ledger=dpf.Ledger(epsilon=1e9))
+        assert round(found["count"][0]) == rows
+
+
+@pytest.mark.parametrize("value", [None, {"x": None}, {"x": "a"}])
+def test_246_no_value_decides_whether_a_dictionary_of_structs_is_read(value):
+    column = pa.DictionaryArray.from_arrays(pa.array([0, None, 0], pa.int8()), pa.array([value], WITH_A_DICTIONARY))
+    found = dpf.of(pa.table({"x": column})).count("x", epsilon=1e6, ledger=dpf.Ledger(epsilon=1e9))
+    assert round(found["count"][0]) == (0 if value is None else 2)
+
+
 @pytest.mark.parametrize("value", ["v5", "v150"])
 @pytest.mark.parametrize("plain", [False, True], ids=["dictionaries", "texts"])
 def test_247_no_value_decides_whether_the_codes_of_a_file_fit(value, plain, tmp_path):

@@ -243,6 +243,18 @@ def decoded(array: Any) -> Any:
     return array
 
 
+def present(array: Any) -> Any:
+    """Return True for each present value of an Arrow array, and null for any other. No dictionary is decoded."""
+    import pyarrow
+    import pyarrow.compute
+
+    if isinstance(array, pyarrow.ChunkedArray):
+        return pyarrow.chunked_array([present(chunk) for chunk in array.chunks], type=pyarrow.bool_())
+    if pyarrow.types.is_dictionary(array.type):
+        return present(array.dictionary).take(array.indices)
+    return pyarrow.compute.if_else(pyarrow.compute.is_null(array), pyarrow.scalar(None, pyarrow.bool_()), True)
+
+
 def arrow_storage(array: Any) -> Any:
     """Return a decoded Arrow array with its dates and times as the integers that store them: not one bit changes."""
     import pyarrow

@@ -308,12 +308,13 @@ def _present(series: Any) -> pl.Series:
         levels = (None if is_missing(level) else True for level in series.cat.categories)
         return _of_levels(series, levels, pl.Boolean)
     elif kind == "arrow":  # pandas does not see the missing values in run ends and unions
+        import pyarrow
         import pyarrow.compute
 
-        array = identity.decoded(pyarrow.array(series, from_pandas=True))
+        array = pyarrow.array(series, from_pandas=True)
         if pyarrow.types.is_run_end_encoded(array.type):  # older versions of pyarrow do not look into runs
             array = pyarrow.compute.run_end_decode(array)
-        present = ~np.asarray(pyarrow.compute.is_null(array), dtype=bool)
+        present = np.asarray(identity.present(array).is_valid(), dtype=bool)
     else:
         present = np.asarray(series.notna().to_numpy(), dtype=bool)
     return _with_nulls(pl.Series(present), ~present)

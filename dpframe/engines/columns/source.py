@@ -19,7 +19,15 @@ import numpy as np
 import polars as pl
 
 from dpframe.engines.columns import dask_partitions, pandas_columns
-from dpframe.engines.columns.identity import Identity, combination, decoded, identity_of, in_milliseconds, of_rows
+from dpframe.engines.columns.identity import (
+    Identity,
+    combination,
+    decoded,
+    identity_of,
+    in_milliseconds,
+    of_rows,
+    present,
+)
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown, shown_names
 from dpframe.frames.kinds import (
     checked_frame,
@@ -271,7 +279,7 @@ def _type_of_arrow(dtype: Any) -> ColumnType:
     unreadable = ColumnType("other", str(dtype), readable=False)
     if not _comes_from_arrow(dtype):
         return unreadable
-    if _is_nested(dtype):
+    if _shows_presence(dtype):
         return replace(unreadable, readable=True)
     try:
         return _type_by_trial(pyarrow.Table.from_arrays([pyarrow.nulls(0, dtype)], names=["c"]))
@@ -372,13 +380,36 @@ def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: 
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         if not requests:
             return frame.lazy()  # a selection of no columns would have no rows to count
-        if isinstance(frame, pl.DataFrame) and all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
-            return pl.DataFrame([frame.get_column(column).alias(name) for name, column, _, _ in requests]).lazy()
-        return frame.lazy().select(
+        held = frame
+        if isinstance(frame, pl.DataFrame):
+            kept = {column: _unflagged(frame.get_column(column)) for _, column, _, _ in requests}
+            if all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
+                return pl.DataFrame([kept[column].alias(name) for name, column, _, _ in requests]).lazy()
+            held = pl.DataFrame(list(kept.values()))
+        return held.lazy().select(
             _for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests
         )
 
     return Source({name: polars_type(dtype) for name, dtype in schema.items()}, load, rows)
+
+
+class _Exported:
+    """A series as another library would hand it over: with its values and dtype alone."""
+
+    def __init__(self, series: pl.Series) -> None:
+        self.__arrow_c_stream__ = series.__arrow_c_stream__
+
+
+def _unflagged(series: pl.Series) -> pl.Series:
+    """Return a series without its flag of being sorted, and with the same memory.
+
+    Polars believes the flag, which `set_sorted` and files of Parquet set unchecked. If one row is out of order, minima,
+    joins and groups of all rows would be wrong.
+    """
+    flags = series.flags
+    if len(series) < 2 or series.dtype == pl.Object or not (flags["SORTED_ASC"] or flags["SORTED_DESC"]):
+        return series
+    return pl.Series(series.name, _Exported(series))
 
 
 def _pandas_source(frame: Any) -> Source:
@@ -414,24 +445,25 @@ def from_arrow(table: Any) -> pl.DataFrame:
     import pyarrow
 
     names = table.column_names
-    columns = [_present(each) if _is_nested(each.type) else in_milliseconds(decoded(each)) for each in table.columns]
+    columns = [
+        present(each) if _shows_presence(each.type) else in_milliseconds(decoded(each)) for each in table.columns
+    ]
     # not the metadata of its fields, in which the first file may declare levels or types that do not suit the next one
     brought = pl.DataFrame(pl.from_arrow(pyarrow.Table.from_arrays(columns, names=names)))
     return brought.rename(dict(zip(brought.columns, names, strict=True)))
 
 
-def _is_nested(dtype: Any) -> bool:
-    """Return whether these are lists or structs, of which only the presence is read. Polars fails on some of them."""
+def _shows_presence(dtype: Any) -> bool:
+    """Return whether only the presence of values is read: of lists, structs and bytes, also in dictionaries.
+
+    Polars fails on some nested columns without a value, and dictionaries of bytes may be too large to be decoded.
+    """
     from pyarrow import types
 
-    return bool(types.is_struct(dtype) or types.is_list(dtype) or types.is_large_list(dtype))
-
-
-def _present(column: Any) -> Any:
-    """Return True for each value that is present, and null for any other."""
-    import pyarrow.compute
-
-    return pyarrow.compute.if_else(column.is_valid(), True, pyarrow.scalar(None, pyarrow.bool_()))
+    while types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    nested = types.is_struct(dtype) or types.is_list(dtype) or types.is_large_list(dtype)
+    return bool(nested or types.is_binary(dtype) or types.is_large_binary(dtype))
 
 
 def _type_by_trial(empty: Any) -> ColumnType:
