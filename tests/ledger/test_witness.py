@@ -814,6 +814,14 @@ def roles(server, tmp_path):
     return store
 
 
+def shared(store, url):
+    """Let both roles make tables in the schema public, for one another."""
+    first, second = store.names
+    store.do(f"GRANT ALL ON SCHEMA public TO {first}, {second}", url)
+    for role, other in ((first, second), (second, first)):
+        store.do(f"ALTER DEFAULT PRIVILEGES FOR ROLE {role} IN SCHEMA public GRANT ALL ON TABLES TO {other}", url)
+
+
 def versions(store, head):
     """Return what the table of the head holds, with the numbers of the transactions that wrote and locked it."""
     return store.do("SELECT xmin, xmax, ctid, head FROM dpframe_head", head).fetchall()
@@ -873,6 +881,42 @@ def test_258_a_check_of_a_head_commits_nothing_that_could_be_lost(roles, tmp_pat
     monkeypatch.setattr(database.Database, "_check_lock", ended)
     assert take(ledger)["entry"] == 1
     assert checked
+
+
+@pytest.mark.slow
+def test_259_a_head_stays_in_its_table_when_a_schema_appears(roles):
+    """A role looks in the schema of its name first, also if that is made later."""
+    head = roles.elsewhere()
+    for url in (roles.url, head):
+        shared(roles, url)
+    anna, bert = roles.names
+    take(dpf.Ledger(epsilon=1, path=roles.as_role(anna, roles.url), head=roles.as_role(anna, head)))
+    roles.keep()
+    roles.do(f"CREATE SCHEMA {anna} AUTHORIZATION {anna}", head)
+    take(dpf.Ledger.open(roles.as_role(anna, roles.url), head=roles.as_role(anna, head)))
+    roles.put_back()
+    for role in (anna, bert):
+        forget()
+        with pytest.raises(dpf.LedgerError, match="older copy: it holds 1 entry, and entry 2 was written"):
+            dpf.Ledger.open(roles.as_role(role, roles.url), head=roles.as_role(role, head))
+
+
+@pytest.mark.slow
+def test_259_two_tables_of_heads_are_refused(roles, tmp_path):
+    """dpframe 0.2 left such tables behind: the first that a role sees may be the older."""
+    head, path, anna = roles.elsewhere(), tmp_path / "clinic.ledger", roles.names[0]
+    ledger = dpf.Ledger(epsilon=1, path=path, head=head)
+    roles.do(f'CREATE SCHEMA "{anna} 100%"', head)
+    roles.do(f'CREATE TABLE "{anna} 100%".dpframe_head AS SELECT * FROM public.dpframe_head', head)
+    take(ledger)  # it does not look there
+    both = f"{head}&options=-csearch_path%3D%22{anna}%5C%20100%25%22,public"
+    with pytest.raises(
+        dpf.LedgerError, match=rf"in the schemas '{anna} 100%', 'public': nothing was charged\. Drop all"
+    ):
+        dpf.Ledger.open(path, head=both)
+    roles.do(f'DROP SCHEMA "{anna} 100%" CASCADE', head)
+    take(dpf.Ledger.open(path, head=both))
+    assert ledger.spent.epsilon == 0.25
 
 
 # Addresses
