@@ -451,7 +451,7 @@ def _server(address: Address, keep_raw: WeakMethod[Callable[[Any], None]]) -> En
     from sqlalchemy.pool import QueuePool
 
     url = make_url(address.key)
-    words = {name: value for name, value in _patience(url.get_driver_name()).items() if name not in url.query}
+    words = {name: value for name, value in _options(url.get_driver_name()).items() if name not in url.query}
     try:
         engine = create_engine(url, poolclass=QueuePool, pool_size=1, pool_pre_ping=True, connect_args=words)
     except (ImportError, ArgumentError, InvalidRequestError):
@@ -470,13 +470,17 @@ def _server(address: Address, keep_raw: WeakMethod[Callable[[Any], None]]) -> En
     return engine
 
 
-def _patience(driver: str) -> dict[str, Any]:
-    """Return options of libpq that limit the silence of a network; the URL may override them."""
+def _options(driver: str) -> dict[str, Any]:
+    """Return options of libpq: the encoding, and limits for a silent network. The URL may override them.
+
+    Without the encoding, psycopg takes that of the database, and reads bytes instead of text if it is SQL_ASCII.
+    """
     if driver not in ("psycopg", "psycopg2"):
         return {}
     seconds = max(3, int(SILENCE))
     probes = {"keepalives": 1, "keepalives_idle": seconds // 3, "keepalives_interval": seconds // 3}
-    return {"connect_timeout": seconds, **probes, "keepalives_count": 2, "tcp_user_timeout": 1000 * seconds}
+    named = {"client_encoding": "utf8", "connect_timeout": seconds}
+    return {**named, **probes, "keepalives_count": 2, "tcp_user_timeout": 1000 * seconds}
 
 
 def _sqlite(file: str, *, create: bool) -> Any:

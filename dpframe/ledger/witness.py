@@ -40,6 +40,12 @@ class Keeper(Protocol):
 
 HeadOption = str | PathLike[str] | Keeper
 WHICH = "SELECT (SELECT oid FROM pg_database WHERE datname = current_database()), pg_postmaster_start_time()"
+SCHEMAS = (  # those in the search path that have a table for a head, in the order in which the server looks
+    "SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE relname = 'dpframe_head' "
+    "AND nspname = ANY (current_schemas(true)) ORDER BY array_position(current_schemas(true), nspname)"
+)
+TABLE = "CREATE TABLE dpframe_head (one integer PRIMARY KEY CHECK (one = 1), head text NOT NULL)"
+WRITE = "INSERT INTO dpframe_head VALUES (1, %(head)s) ON CONFLICT (one) DO UPDATE SET head = excluded.head"
 Next = Callable[[Head | None], Head | None]  # from the stored head to its replacement; None keeps the stored one
 Hold = Callable[[Head | None], None]  # refuses a stored head that the ledger does not contain
 
@@ -133,8 +139,14 @@ def _of_server(address: Address) -> Witness:
     """Return a place in another database: a table with one row."""
     database = Database(address, what="head")
 
+    def has_table(connection: Any) -> bool:
+        schemas = list(connection.exec_driver_sql(SCHEMAS).scalars())
+        if len(schemas) > 1:
+            raise _two_tables(schemas, address.shown)
+        return bool(schemas)
+
     def kept(connection: Any) -> Head | None:
-        if connection.exec_driver_sql("SELECT to_regclass('dpframe_head')").scalar() is None:
+        if not has_table(connection):
             return None
         text = connection.exec_driver_sql("SELECT head FROM dpframe_head").scalar()
         return None if text is None else _whole(text, address.shown)
@@ -148,15 +160,25 @@ def _of_server(address: Address) -> Witness:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({databases.CREATION})")
             if (new := following(kept(connection))) is None:
                 return
-            connection.exec_driver_sql(
-                "CREATE TABLE IF NOT EXISTS dpframe_head (one integer PRIMARY KEY CHECK (one = 1), head text NOT NULL)"
-            )
-            connection.exec_driver_sql(
-                "INSERT INTO dpframe_head VALUES (1, %(head)s) ON CONFLICT (one) DO UPDATE SET head = excluded.head",
-                {"head": new.slot()},
-            )
+            if not has_table(connection):  # even with IF NOT EXISTS, CREATE would need a right on the schema
+                connection.exec_driver_sql(TABLE)
+            connection.exec_driver_sql(WRITE, {"head": new.slot()})
 
-    return Witness(address.key, address.shown, read, exchange, lambda: None, database)
+    def check_writable() -> None:
+        with database.transaction(write=True) as connection:  # a standby refuses it
+            connection.exec_driver_sql(f"EXPLAIN {WRITE}", {"head": ""})  # checks the rights, and writes nothing
+            connection.rollback()  # an error at a commit would say that a charge may stand
+
+    return Witness(address.key, address.shown, read, exchange, check_writable, database)
+
+
+def _two_tables(schemas: list[str], shown: str) -> LedgerError:
+    """Return the error for a role that sees more than one head: the first in its search path may be an older one."""
+    listed = ", ".join(map(repr, schemas))
+    return LedgerError(
+        f"the head at {shown} must be one table, but this role sees dpframe_head in the schemas {listed}: nothing was "
+        "charged. Drop all but the one with the newest entry."
+    )
 
 
 def _of_object(keeper: Keeper) -> Witness:

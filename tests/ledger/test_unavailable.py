@@ -239,6 +239,20 @@ def test_158_a_database_without_a_ledger_is_called_one(place):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_of_any_encoding_holds_a_ledger(place, encoding):
+    """initdb makes databases of SQL_ASCII where the locale is C."""
+    place.do(f"CREATE DATABASE {place.name}_other ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    url = place.url.replace(f"/{place.name}?", f"/{place.name}_other?")
+    ledger = dpf.Ledger(epsilon=1, path=url, head=place.url, dataset="Aufnahmen in Zürich, 日本")
+    first, again = (PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label="ü 日本", snapshot="1") for _ in range(2))
+    assert first["count"][0] == again["count"][0]
+    again = dpf.Ledger.open(url, head=place.url)
+    assert (again.spent.epsilon, again.dataset) == (0.25, "Aufnahmen in Zürich, 日本")
+    assert "ü 日本" in list(again.to_frame()["label"])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("at_commit", [False, True])
 def test_158_a_connection_that_is_ended_before_or_at_the_commit(place, monkeypatch, at_commit):
     ledger = dpf.Ledger(epsilon=1, path=place.url)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pickle
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -89,6 +91,16 @@ class Databases:
 
     def elsewhere(self):
         return self.server.url(f"elsewhere{next(NUMBERS)}")
+
+    def do(self, words, url=None):
+        """Run SQL in the ledger's database, or in that of another URL."""
+        import psycopg
+
+        with psycopg.connect((url or self.url).replace("+psycopg", ""), autocommit=True) as connection:
+            return connection.execute(words)
+
+    def as_role(self, role, url):
+        return re.sub("//[^@]*@", f"//{role}@", url, count=1)
 
     def run(self, program, *words):
         command = [str(self.server.programs / program), "-h", str(self.server.folder), *words]
@@ -786,6 +798,125 @@ def test_154_a_stream_with_a_lost_head_draws_nothing(store):
     head.text = None
     with pytest.raises(dpf.LedgerError, match="is missing"):
         stream.release(STAYS, 2)
+
+
+# On a server whose rights and schemas differ from role to role
+
+
+@pytest.fixture
+def roles(server, tmp_path):
+    """A database for a ledger, and two roles that may read and write the tables of one another."""
+    store = Databases(server, tmp_path)
+    names = [f"role{next(NUMBERS)}" for _ in range(2)]
+    for name in names:
+        store.do(f"CREATE ROLE {name} LOGIN")
+    store.names = names
+    return store
+
+
+def shared(store, url):
+    """Let both roles make tables in the schema public, for one another."""
+    first, second = store.names
+    store.do(f"GRANT ALL ON SCHEMA public TO {first}, {second}", url)
+    for role, other in ((first, second), (second, first)):
+        store.do(f"ALTER DEFAULT PRIVILEGES FOR ROLE {role} IN SCHEMA public GRANT ALL ON TABLES TO {other}", url)
+
+
+def versions(store, head):
+    """Return what the table of the head holds, with the numbers of the transactions that wrote and locked it."""
+    return store.do("SELECT xmin, xmax, ctid, head FROM dpframe_head", head).fetchall()
+
+
+@pytest.mark.slow
+def test_258_a_head_that_a_role_cannot_write_is_refused_before_the_charge(roles, tmp_path):
+    head, path = roles.elsewhere(), tmp_path / "clinic.ledger"
+    dpf.Ledger(epsilon=1, path=path, head=head)
+    role = roles.names[0]
+    roles.do("REVOKE CREATE ON SCHEMA public FROM PUBLIC", head)  # as in PostgreSQL 15 from the start
+    roles.do(f"GRANT SELECT ON dpframe_head TO {role}", head)
+    ledger = dpf.Ledger.open(path, head=roles.as_role(role, head))
+    before = versions(roles, head)
+    for right in ("UPDATE", "INSERT"):
+        with pytest.raises(dpf.LedgerError, match=r"permission denied for table dpframe_head\): nothing was charged"):
+            PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
+        roles.do(f"GRANT {right} ON dpframe_head TO {role}", head)
+    assert ledger.spent.epsilon == 0
+    ledger._store.witness.check_writable()
+    assert versions(roles, head) == before  # the check writes nothing
+    PEOPLE.dp.count(epsilon=0.25, ledger=ledger)  # the role may not create tables, and needs not
+    assert ledger.spent.epsilon == 0.25
+    ledger.verify()
+
+
+@pytest.mark.slow
+def test_258_a_head_on_a_standby_is_refused_before_the_charge(roles, tmp_path):
+    head, path, server = roles.elsewhere(), tmp_path / "clinic.ledger", roles.server
+    dpf.Ledger(epsilon=1, path=path, head=head)
+    standby = dataclasses.replace(server, folder=server.folder / "standby")
+    roles.run("pg_basebackup", "-c", "fast", "-R", "-D", str(standby.folder / "data"))
+    standby.start()
+    try:
+        ledger = dpf.Ledger.open(path, head=head.replace(str(server.folder), str(standby.folder)))
+        with pytest.raises(dpf.LedgerError, match=r"takes no changes .*: nothing was charged.*not its standby"):
+            PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
+        assert ledger.spent.epsilon == 0
+    finally:
+        standby.stop("immediate")
+
+
+@pytest.mark.slow
+def test_258_a_check_of_a_head_commits_nothing_that_could_be_lost(roles, tmp_path, monkeypatch):
+    head = roles.elsewhere()
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=head)
+    check, checked = database.Database._check_lock, []
+
+    def ended(self, write):
+        """End the connection of the check, if it has a transaction that would be committed now."""
+        if self.what == "head" and write and not checked:
+            checked.append(self)
+            idle = "datname = current_database() AND state = 'idle in transaction'"
+            roles.do(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {idle}", head)
+        return check(self, write)
+
+    monkeypatch.setattr(database.Database, "_check_lock", ended)
+    assert take(ledger)["entry"] == 1
+    assert checked
+
+
+@pytest.mark.slow
+def test_259_a_head_stays_in_its_table_when_a_schema_appears(roles):
+    """A role looks in the schema of its name first, also if that is made later."""
+    head = roles.elsewhere()
+    for url in (roles.url, head):
+        shared(roles, url)
+    anna, bert = roles.names
+    take(dpf.Ledger(epsilon=1, path=roles.as_role(anna, roles.url), head=roles.as_role(anna, head)))
+    roles.keep()
+    roles.do(f"CREATE SCHEMA {anna} AUTHORIZATION {anna}", head)
+    take(dpf.Ledger.open(roles.as_role(anna, roles.url), head=roles.as_role(anna, head)))
+    roles.put_back()
+    for role in (anna, bert):
+        forget()
+        with pytest.raises(dpf.LedgerError, match="older copy: it holds 1 entry, and entry 2 was written"):
+            dpf.Ledger.open(roles.as_role(role, roles.url), head=roles.as_role(role, head))
+
+
+@pytest.mark.slow
+def test_259_two_tables_of_heads_are_refused(roles, tmp_path):
+    """dpframe 0.2 left such tables behind: the first that a role sees may be the older."""
+    head, path, anna = roles.elsewhere(), tmp_path / "clinic.ledger", roles.names[0]
+    ledger = dpf.Ledger(epsilon=1, path=path, head=head)
+    roles.do(f'CREATE SCHEMA "{anna} 100%"', head)
+    roles.do(f'CREATE TABLE "{anna} 100%".dpframe_head AS SELECT * FROM public.dpframe_head', head)
+    take(ledger)  # it does not look there
+    both = f"{head}&options=-csearch_path%3D%22{anna}%5C%20100%25%22,public"
+    with pytest.raises(
+        dpf.LedgerError, match=rf"in the schemas '{anna} 100%', 'public': nothing was charged\. Drop all"
+    ):
+        dpf.Ledger.open(path, head=both)
+    roles.do(f'DROP SCHEMA "{anna} 100%" CASCADE', head)
+    take(dpf.Ledger.open(path, head=both))
+    assert ledger.spent.epsilon == 0.25
 
 
 # Addresses
