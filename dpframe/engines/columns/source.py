@@ -385,7 +385,7 @@ def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: 
             kept = {column: _unflagged(frame.get_column(column)) for _, column, _, _ in requests}
             if all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
                 return pl.DataFrame([kept[column].alias(name) for name, column, _, _ in requests]).lazy()
-            held = pl.DataFrame(list(kept.values()))
+            held = pl.DataFrame(kept)  # with its names, also an empty one
         return held.lazy().select(
             _for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests
         )
