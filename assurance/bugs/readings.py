@@ -1443,8 +1443,8 @@ READINGS = (
         "ledger",
         "259: a head on a server that moves to a schema that appears",
         "witness._of_server",
-        "            if not has_table(connection):  # even with IF NOT EXISTS, CREATE would need a right on the schema\n"
-        "                connection.exec_driver_sql(TABLE)\n",
+        "            if not has_table(connection):  # even with IF NOT EXISTS, CREATE would need a right on the schema"
+        "\n                connection.exec_driver_sql(TABLE)\n",
         '            connection.exec_driver_sql(TABLE.replace("TABLE", "TABLE IF NOT EXISTS"))\n',
         "ledger/test_witness.py::test_259_a_head_stays_in_its_table_when_a_schema_appears",
     ),
