@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Library = Literal["pandas", "polars"]
 T = TypeVar("T")
 
+OLDEST_DUCKDB = 2  # the first part of its version; in older ones a read may end early without an error
+
 OF_PLANS = (  # errors that name columns and files of a plan, and quote no row
     pl.exceptions.ColumnNotFoundError,
     pl.exceptions.DuplicateError,
@@ -181,6 +183,8 @@ def checked_frame(value: object) -> Any:
             "frame must be a table of pandas, Polars, Arrow, DuckDB, Spark or Dask, or an engine, "
             f"not {named(frame)}{f' of {package}' if package else ''}. {_made_of(frame, package)}"
         )
+    if is_relation(frame):
+        check_duckdb()
     if is_spark(frame) and frame.isStreaming:
         raise InvalidArgument(
             "frame must be a table with an end, not a streaming DataFrame of Spark. Write a part of it to files "
@@ -192,6 +196,16 @@ def checked_frame(value: object) -> Any:
             'Convert them: frame.to_backend("pandas").'
         )
     return frame
+
+
+def check_duckdb() -> None:
+    """Refuse a version of DuckDB in which another query on the connection ends a read early, without an error."""
+    version = str(sys.modules["duckdb"].__version__)
+    if int(version.partition(".")[0]) < OLDEST_DUCKDB:
+        raise InvalidArgument(
+            f"duckdb must be version {OLDEST_DUCKDB}.0 or newer, not {version}: in older versions, other queries on "
+            "the connection make dpframe miss rows. Nothing was charged. Upgrade it: pip install 'dpframe[duckdb]'."
+        )
 
 
 def unwrapped(value: object) -> Any:

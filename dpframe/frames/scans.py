@@ -15,7 +15,6 @@ import json
 import os
 import re
 import sys
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.errors import NOT_PLAIN, InvalidArgument, shown, stands_in_the_way
-from dpframe.frames.kinds import check_threads
+from dpframe.frames.kinds import check_duckdb, check_threads
 
 INTEGER = r"^-?[0-9]{1,18}\z"  # \z is the very end: in Java "$" also matches before a line break, so "6\n" would be 6
 ID = r"^(0|-?[1-9][0-9]{0,17})\z"  # of a unit: 007 is not 7, or two people could share one number
@@ -180,6 +179,7 @@ def _read_by_polars(name: str, kind: str) -> pl.Expr:
 def _duckdb(scan: Scan, files: list[str]) -> Any:
     import duckdb
 
+    check_duckdb()
     if scan.path is None:
         return _of_database(scan)
     connection = duckdb.connect()
@@ -213,12 +213,6 @@ def _duckdb(scan: Scan, files: list[str]) -> Any:
             ", ".join(_read_by_sql(name, kind, DUCKDB, places[name]) for name, kind in scan.columns.items())
         )
     _ = relation.columns
-    return _with_connection(relation, connection)
-
-
-def _with_connection(relation: Any, connection: Any) -> Any:
-    """Tie the connection to its relation: in DuckDB 1.1 to 1.4 the relation needs it but does not keep it."""
-    weakref.finalize(relation, id, connection)  # holds the connection until the relation is gone
     return relation
 
 
@@ -227,8 +221,7 @@ def _of_database(scan: Scan) -> Any:
     import duckdb
 
     closed = dict(CLOSED)
-    if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 1):  # in older versions the first setting suffices
-        closed["python_enable_replacements"] = "false"  # Python variables in place of tables
+    closed["python_enable_replacements"] = "false"  # Python variables in place of tables
     assert scan.database is not None
     connection = duckdb.connect(scan.database, read_only=True, config=dict(closed))
     try:
@@ -246,7 +239,7 @@ def _of_database(scan: Scan) -> Any:
             f"{'table' if scan.sql is None else 'sql'} must read database alone, and this one asks for another file or "
             "an extension. Write what it reads into a table of the database."
         ) from None
-    return _with_connection(relation, connection)
+    return relation
 
 
 def _check_select(connection: Any, sql: str) -> None:

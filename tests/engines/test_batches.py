@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -22,7 +23,14 @@ import dpframe as dpf
 from dpframe.engines import engine
 from dpframe.engines.engine import Reading
 from dpframe.engines.pieces import unit_parts
-from dpframe.engines.pieces.batches import collected_batches, of_dataset, of_lazy, of_relation, slices
+from dpframe.engines.pieces.batches import (
+    collected_batches,
+    of_dataset,
+    of_lazy,
+    of_relation,
+    relation_batches,
+    slices,
+)
 from dpframe.engines.pieces.unit_parts import Spill, unit_hash
 from dpframe.testing import check_engine
 
@@ -210,6 +218,34 @@ def test_a_connection_of_duckdb_is_asked_for_a_table():
     duckdb = pytest.importorskip("duckdb")
     with pytest.raises(dpf.InvalidType, match=r"not a DuckDBPyConnection. Ask it for a table: dpf\.of\("):
         dpf.of(duckdb.connect())
+
+
+@pytest.mark.parametrize("version", ["1.4.4", "1.10.0", "0.10.2", "1.5.0.dev12"])
+def test_257_an_older_duckdb_is_refused_before_the_charge(version, monkeypatch):
+    """Once, another query on the connection ended a read of DuckDB 1 early: one unit moved a count by millions."""
+    duckdb = pytest.importorskip("duckdb")
+    ledger, relation = dpf.Ledger(epsilon=1), duckdb.sql("select range as x from range(3)")
+    monkeypatch.setattr(duckdb, "__version__", version)
+    words = f"duckdb must be version 2.0 or newer, not {version}: .* Nothing was charged.* pip install"
+    with pytest.raises(dpf.InvalidArgument, match=words):
+        dpf.of(relation).count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    for newer in ("2.0.0", "2.1.0.dev7", "10.0.0"):
+        monkeypatch.setattr(duckdb, "__version__", newer)
+        assert dpf.of(relation).count(epsilon=0.1, ledger=ledger).height == 1
+
+
+def test_257_another_query_on_the_connection_leaves_out_no_row():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute("create table t as select range as x from range(300_000)").fetchall()
+    rows = 0
+    for batch in relation_batches(connection.table("t").project("x"), Reading(2**20)):
+        rows += len(batch)
+        for ask in (connection.execute, connection.sql):
+            with contextlib.suppress(duckdb.Error):
+                ask("select 42").fetchall()
+    assert rows == 300_000
 
 
 def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_path):

@@ -617,6 +617,14 @@ def test_206_ids_that_differ_in_zeros_are_never_one_unit(engine, folder):
     check_ids_on(engine, folder)
 
 
+def test_257_a_job_on_an_older_duckdb_is_refused_before_the_charge(folder, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.setattr(duckdb, "__version__", "1.4.4")
+    with pytest.raises(dpf.InvalidArgument, match=r"\[source\]: duckdb must be version 2\.0 or newer, not 1\.4\.4"):
+        run(job(folder, "w1", TEXT.replace('"polars"', '"duckdb"')))
+    assert charges(folder) == 0
+
+
 def test_a_table_of_a_database(folder):
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(str(folder / "clinic.duckdb")) as connection:

@@ -192,11 +192,11 @@ def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
 
 
 def relation_batches(relation: Any, reading: Reading) -> Iterator[Any]:
-    """Return batches by DuckDB's reader, whose name has changed; no other code uses it."""
+    """Return batches by DuckDB's reader. While it is open, DuckDB refuses other queries on the connection."""
     import pyarrow
 
-    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return (pyarrow.Table.from_batches([batch]) for batch in read(reading.batch) if batch.num_rows)
+    batches = relation.to_arrow_reader(reading.batch)
+    return (pyarrow.Table.from_batches([batch]) for batch in batches if batch.num_rows)
 
 
 def slices(scan: pl.LazyFrame, memory: int) -> Iterator[pl.LazyFrame]:
