@@ -173,7 +173,11 @@ BEFORE = (
         "before the charge",
         "a connection of DuckDB that reads rows for a question of none, and tells a value of them",
         (
-            ("_check_connection", "withheld(nothing.fetchall)", "nothing.fetchall()"),
+            (
+                "_check_connection",
+                'withheld(nothing.fetchall, but=(sys.modules["duckdb"].ResourceInUseException,))',
+                "nothing.fetchall()",
+            ),
             ("_check_connection", 'without or optimizer == "false"', "False"),
         ),
         "engines/test_batches.py::test_198_a_connection_that_reads_rows_for_a_question_of_none_is_refused",

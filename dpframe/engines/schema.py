@@ -35,6 +35,7 @@ from dpframe.errors import (
 from dpframe.errors.tracebacks import withheld
 from dpframe.frames.kinds import (
     check_threads,
+    idle_connection,
     is_dask,
     is_dataset,
     is_engine,
@@ -157,6 +158,7 @@ def check_quiet(frame: Any = None) -> None:
         reload()
 
 
+@idle_connection()
 def _check_connection(relation: Any) -> None:
     """Refuse a connection that prints or logs its queries, or that reads rows if a query asks for none.
 
@@ -169,14 +171,14 @@ def _check_connection(relation: Any) -> None:
         "(select max(value) from duckdb_settings() where name = 'enable_optimizer') as optimizer, "
         "(select max(value) from duckdb_settings() where name = 'enable_logging') as log, "
         "(select count(*) from (select cast('off' || i as int) as n from range(2) as r(i) order by n limit 0)) as none"
-    )  # the last one fails if the optimizer is off, which no setting shows before DuckDB 2
+    )  # the last one fails if the optimizer is off, whatever the settings show
     nothing = relation.limit(0).aggregate("count(*) as n").project(settings)
-    found = withheld(nothing.fetchall)
+    found = withheld(nothing.fetchall, but=(sys.modules["duckdb"].ResourceInUseException,))
     ((value, without, optimizer, log, _),) = found or [(None, UNKNOWN, None, None, None)]
     if without or optimizer == "false":
         raise InvalidArgument(
             "frame must be of a connection that reads no rows where none are asked for. Nothing was charged. Execute "
-            "'pragma enable_optimizer', 'reset disabled_optimizers' or 'rollback', or fetch what is unfinished."
+            "'pragma enable_optimizer', 'reset disabled_optimizers' or 'rollback'."
         )
     if value not in (None, "", "no_output"):
         raise InvalidArgument(

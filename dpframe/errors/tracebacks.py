@@ -148,15 +148,18 @@ def _is_own(error: BaseException) -> bool:
 LIBRARIES |= {"py4j", "pyspark", "sqlalchemy", *sys.stdlib_module_names} - {"__main__"}
 
 
-def withheld(look: Callable[[], Answer]) -> Answer | None:
+def withheld(look: Callable[[], Answer], *, but: tuple[type[Exception], ...] = ()) -> Answer | None:
     """Return the result, or None if it failed: the error must not be chained, shown, or logged by an engine.
 
+    Errors of the types `but` are raised: none of them depends on a row.
     Whatever `numpy.seterr` says, a number that is too small or too large for a float causes no failure or warning.
     """
     try:
         with np.errstate(all="ignore"):
             return look()
     except STOPS:
+        raise
+    except but:
         raise
     except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values too
         return None

@@ -14,9 +14,9 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import cache, partial
 from io import BytesIO
@@ -206,6 +206,18 @@ def check_duckdb() -> None:
             f"duckdb must be version {OLDEST_DUCKDB}.0 or newer, not {version}: in older versions, other queries on "
             "the connection make dpframe miss rows. Nothing was charged. Upgrade it: pip install 'dpframe[duckdb]'."
         )
+
+
+@contextmanager
+def idle_connection() -> Iterator[None]:
+    """Refuse a relation of DuckDB whose connection another query or thread uses."""
+    try:
+        yield
+    except sys.modules["duckdb"].ResourceInUseException:
+        raise InvalidArgument(
+            "frame must be of an idle connection, and another query or thread uses this one. Nothing was charged. "
+            "Make it from a cursor of its own: dpf.of(connection.cursor().sql(query))."
+        ) from None
 
 
 def unwrapped(value: object) -> Any:

@@ -32,6 +32,7 @@ from dpframe.engines.pieces.batches import (
     slices,
 )
 from dpframe.engines.pieces.unit_parts import Spill, unit_hash
+from dpframe.errors.tracebacks import withheld
 from dpframe.testing import check_engine
 
 
@@ -246,6 +247,55 @@ def test_257_another_query_on_the_connection_leaves_out_no_row():
             with contextlib.suppress(duckdb.Error):
                 ask("select 42").fetchall()
     assert rows == 300_000
+
+
+def used(connection, how):
+    """Keep a connection in use until the returned function is called."""
+    if how == "thread":
+        endless = "select count(*) from range(1_000_000_000_000) as r(i) where hash(i) % 7 = 1"
+        ended = threading.Event()
+
+        def ask():
+            while not ended.is_set():
+                withheld(lambda: connection.execute(endless).fetchall())
+
+        def end():
+            ended.set()
+            while thread.is_alive():
+                connection.interrupt()
+                thread.join(0.01)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        while withheld(lambda: connection.sql("select 1").fetchall()):
+            time.sleep(0.01)
+
+        return end
+    if how == "reader":
+        reader = connection.sql("select range from range(300_000)").to_arrow_reader(10)
+        next(reader)
+        return reader.close
+    return connection.execute("select range from range(300_000)").fetchall
+
+
+@pytest.mark.parametrize("how", ["thread", "reader", "result"])
+def test_a_connection_in_use_is_refused_before_the_charge(how):
+    """Once, an error of DuckDB left dpframe."""
+    duckdb = pytest.importorskip("duckdb")
+    connection, ledger = duckdb.connect(), dpf.Ledger(epsilon=1)
+    connection.execute("create table t as select 1 as x from range(3)").fetchall()
+    relation, other = connection.table("t"), connection.cursor().table("t")
+    words = r"another query or thread uses this one\. Nothing was charged.*connection\.cursor\(\)"
+    end = used(connection, how)
+    try:
+        for dp in (dpf.of(relation), dpf.of(relation).preview):
+            with pytest.raises(dpf.InvalidArgument, match=words):
+                dp.count(epsilon=0.5, ledger=ledger)
+        assert ledger.spent.epsilon == 0
+        assert dpf.of(other).count(epsilon=0.5, ledger=ledger).height == 1
+    finally:
+        end()
+    assert dpf.of(relation).count(epsilon=0.5, ledger=ledger).height == 1
 
 
 def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_path):

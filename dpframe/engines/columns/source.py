@@ -31,6 +31,7 @@ from dpframe.engines.columns.identity import (
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown, shown_names
 from dpframe.frames.kinds import (
     checked_frame,
+    idle_connection,
     is_arrow,
     is_dask,
     is_dataset,
@@ -336,6 +337,7 @@ def _type_of_dask(dtype: Any) -> ColumnType:
     return known if known.zone is None else replace(known, zone=_pandas_own_type(dtype).zone)
 
 
+@idle_connection()
 def types_of_relation(relation: Any) -> dict[str, ColumnType]:
     """Return the types of the columns of a DuckDB relation, which are those of its Arrow batches.
 
