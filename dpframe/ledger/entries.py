@@ -377,12 +377,13 @@ class MemoryStore:
         self._entries: list[Entry] = []
         self._contents: dict[int, bytes] = {}  # of periods of streams, by the numbers of their entries
         self._last = Mark(0, "", (), limit)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # knows the thread that holds it; no thread takes it twice
         self._process = _process
 
     def charge(self, entry: Entry, allowed: Allowed) -> None:
         """Append an entry if it is allowed. A forked child would spend the same budget again, so it is refused."""
         self._check_process()
+        self._check_thread()
         with self._lock:
             total = plus(self._last.total, entry.amount)
             allowed(self._last, total)
@@ -402,6 +403,7 @@ class MemoryStore:
     def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
         """Append an entry that raises the limit."""
         self._check_process()
+        self._check_thread()
         with self._lock:
             self._append(replace(entry, limit=raised(self._last.limit)), plus(self._last.total, entry.amount))
 
@@ -433,6 +435,7 @@ class MemoryStore:
     def step(self, entry: Entry, decide: Decide) -> StreamState | None:
         """Take a step of a stream, one thread at a time. A forked child is refused."""
         self._check_process()
+        self._check_thread()
         with self._lock:
             step = decide(self.stream(entry), self._last)
             if step is not None:
@@ -469,4 +472,12 @@ class MemoryStore:
             raise LedgerError(
                 "a ledger in memory must be charged in the process that created it, not in a forked child. "
                 "Release in the parent, or keep the ledger in a file: path=..."
+            )
+
+    def _check_thread(self) -> None:
+        """Refuse a charge amid another one of this thread: it would wait forever, or be lost from the total."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition does
+            raise LedgerError(
+                "a ledger in memory must not be charged by a signal handler that interrupts its charge: the handler "
+                "charged nothing. Release later, or keep the ledger in a file: path=..."
             )

@@ -388,6 +388,38 @@ def test_a_charge_that_comes_amid_another_waits_for_it(monkeypatch):
     assert (charges(ledger), ledger.spent.epsilon) == (1, 1.0)
 
 
+@pytest.mark.parametrize("kind", ["charge", "limit"])
+def test_a_charge_of_a_handler_that_interrupts_another_is_refused_at_once(kind, monkeypatch):
+    """Once, a signal handler that released amid a charge waited forever for its own thread."""
+    ledger, add, caught = dpf.Ledger(epsilon=1), entries.plus, []
+
+    def handler():
+        try:
+            if kind == "charge":
+                PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
+            else:
+                ledger.raise_limit(epsilon=2, reason="more")
+        except LedgerError as error:
+            caught.append(error)
+
+    def plus(total, amount):
+        if not caught and not charges(ledger):
+            handler()  # runs in the thread that holds the lock, as a signal handler does
+        return add(total, amount)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(entries, "plus", plus)
+        work = threading.Thread(target=lambda: PEOPLE.dp.count(epsilon=0.5, ledger=ledger), daemon=True)
+        work.start()
+        work.join(20)
+        assert not work.is_alive()
+    assert [type(error) for error in caught] == [LedgerError]
+    assert "the handler charged nothing" in str(caught[0])
+    assert (charges(ledger), ledger.spent.epsilon, ledger.limit.epsilon) == (1, 0.5, 1.0)
+    assert in_threads(2, lambda: PEOPLE.dp.count(epsilon=0.25, ledger=ledger)) == []  # no lock is held
+    assert (charges(ledger), ledger.spent.epsilon) == (3, 1.0)
+
+
 def test_releases_in_threads_never_exceed_the_limit():
     ledger = dpf.Ledger(epsilon=1)
     raised = in_threads(8, lambda: PEOPLE.dp.count(epsilon=0.25, ledger=ledger))
