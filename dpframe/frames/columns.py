@@ -31,9 +31,9 @@ from dpframe.frames.kinds import (
 from dpframe.queries.sameness import same_key
 
 UNNAMED = "category"  # the name of an unnamed column of reports
-# Names that libraries give to columns without one: column_0 and literal in Polars, 0 and "Unnamed: 0" in pandas, f0 in
-# Arrow, column0 and col0 in DuckDB, _c0, _1 and col1 in Spark
-GENERATED = re.compile(r"\s*|literal|(column_?|col|_c?|f|Unnamed: )?[0-9]+")
+# Names that libraries give to columns without one: column_0, __UNNAMED__0 and literal in Polars, 0 and "Unnamed: 0" in
+# pandas, f0 in Arrow, column0 and col0 in DuckDB, _c0, _1 and col1 in Spark
+GENERATED = re.compile(r"\s*|literal|(column_?|col|_c?|f|Unnamed: |__UNNAMED__)?[0-9]+(_level_[0-9]+)?")
 
 
 def column_frame(series: Any, argument: str = "series") -> tuple[Any, str]:

@@ -32,6 +32,7 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 LONGEST = 2**30  # maximum bytes of a line
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
 PACKED_OTHERWISE = (b"\x28\xb5\x2f\xfd", b"BZh", b"x\x01", b"x\x9c", b"x\xda")  # by Zstandard, bzip2 and zlib
+PACKED_NAMES = (".bz2", ".deflate", ".lz4", ".snappy", ".zst", ".zstd")  # by which Spark or DuckDB would unpack a file
 PATTERN_OF_SPARK = re.compile(r"[][*?{}\\]")  # characters that form a pattern in a file name
 PATTERNS = {"integer": INTEGER, "id": ID, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
@@ -436,9 +437,10 @@ def _first_line(path: str) -> bytes:
     """
     with open(path, "rb") as file:
         start = file.read(4)
-    if start.startswith(PACKED_OTHERWISE) or start.startswith(GZIP) != _is_packed(path):
+    otherwise = start.startswith(PACKED_OTHERWISE) or path.lower().endswith(PACKED_NAMES)
+    if otherwise or start.startswith(GZIP) != _is_packed(path):
         raise InvalidArgument(
-            "path must be of plain CSV files, or of files that gzip compressed and whose names end in .gz, and "
+            "path must be of plain CSV files, or of gzip files whose names end in .gz, and "
             f"{shown(os.path.basename(path))} is neither. Unpack it, or write Parquet files."
         )
     with gzip.open(path) if _is_packed(path) else open(path, "rb") as file:

@@ -10,6 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines.columns import source
+from dpframe.engines.first_rows import numbers_of_rows
 
 IDS = {
     "integers": list(range(1_000)),
@@ -54,6 +55,30 @@ def test_256_one_row_out_of_order_changes_no_other_key(keys, lazy):
     frame = pl.DataFrame({"x": rows}).with_columns(pl.col("x").set_sorted())
     found = (frame.lazy() if lazy else frame).dp.group_by("x", keys=keys)
     assert list(found.count(epsilon=1e6, ledger=dpf.Ledger(epsilon=1e9))["count"]) == [4, 2, 2, 2]
+
+
+@pytest.mark.parametrize("kind", ["memory", "lazy", "file"])
+def test_256_one_row_out_of_order_fails_no_period_of_a_stream(kind, tmp_path):
+    """A stream collects a LazyFrame as a whole, with its flags."""
+    for rows in ([1, 0, *range(2, 1_000)], [*range(1_000), 5]):
+        stream = dpf.Stream(
+            "s",
+            statistic=dpf.count(),
+            max_rows=1,
+            time="t",
+            periods=[1, 2],
+            epsilon=1e6,
+            ledger=dpf.Ledger(epsilon=1e9, unit="p"),
+        )
+        frame = of_kind(rows, kind, tmp_path).with_columns(t=pl.lit(1))
+        assert round(stream.release(frame, 1)["total"][0]) == 1_000
+
+
+@pytest.mark.parametrize("kind", ["memory", "lazy", "file"])
+def test_256_one_row_out_of_order_leaves_each_first_report(kind, tmp_path):
+    frame = of_kind([1, 0, *range(2, 100), 1], kind, tmp_path).with_columns(x=pl.lit(1.0))
+    first = numbers_of_rows(frame, "x", dpf.PrivacyUnit("p"), 1)
+    assert list(np.flatnonzero(np.isnan(first))) == [100]
 
 
 OF_EACH = {

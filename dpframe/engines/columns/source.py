@@ -169,8 +169,12 @@ class Source:
 
 
 def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
-    """Collect the frame with the engine that is faster for this number of rows; the result is the same."""
-    return lazy.collect(engine="in-memory" if rows is not None and rows < FEW_ROWS else "streaming")
+    """Collect the frame with the engine that is faster for this number of rows; the result is the same.
+
+    The columns of a LazyFrame lose their flags of being sorted here.
+    """
+    table = lazy.collect(engine="in-memory" if rows is not None and rows < FEW_ROWS else "streaming")
+    return table if rows is not None else table.with_columns(map(_unflagged, table.get_columns()))
 
 
 def source_of(frame: Any) -> Source:
@@ -283,8 +287,8 @@ def _type_of_arrow(dtype: Any) -> ColumnType:
     if _shows_presence(dtype):
         return replace(unreadable, readable=True)
     try:
-        return _type_by_trial(pyarrow.Table.from_arrays([pyarrow.nulls(0, dtype)], names=["c"]))
-    except WrongDtype:
+        return _type_by_trial(pyarrow.Table.from_arrays([decoded(pyarrow.nulls(0, dtype))], names=["c"]))
+    except (WrongDtype, pyarrow.ArrowException):  # this pyarrow may be unable to decode its dictionaries
         return unreadable
 
 
@@ -387,7 +391,7 @@ def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: 
             kept = {column: _unflagged(frame.get_column(column)) for _, column, _, _ in requests}
             if all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
                 return pl.DataFrame([kept[column].alias(name) for name, column, _, _ in requests]).lazy()
-            held = pl.DataFrame(kept)  # with its names, also an empty one
+            held = pl.DataFrame(kept)  # a list of series would rename a column ""
         return held.lazy().select(
             _for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests
         )
@@ -450,7 +454,7 @@ def from_arrow(table: Any) -> pl.DataFrame:
     columns = [
         present(each) if _shows_presence(each.type) else in_milliseconds(decoded(each)) for each in table.columns
     ]
-    # not the metadata of its fields, in which the first file may declare levels or types that do not suit the next one
+    # Leave out the metadata of fields: levels and types that the first file declares need not suit the next one.
     brought = pl.DataFrame(pl.from_arrow(pyarrow.Table.from_arrays(columns, names=names)))
     return brought.rename(dict(zip(brought.columns, names, strict=True)))
 
@@ -492,8 +496,6 @@ def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
 
     if isinstance(theirs, nw.Datetime) and isinstance(ours, nw.Datetime):
         return theirs.time_unit == ours.time_unit
-    if theirs in (nw.Enum, nw.Categorical) and ours in (nw.Enum, nw.Categorical):
-        return True  # strings, listed in two ways
     return bool(theirs == ours) and theirs not in (nw.Time, nw.Duration, nw.Object, nw.Unknown)
 
 

@@ -131,13 +131,18 @@ def in_threads(work: Callable[[int], Part], workers: int) -> list[Part]:
                 thread.start()
             except RuntimeError:
                 run(worker)
+                if failed:
+                    break
             else:
                 started.append(thread)
     finally:
         for thread in started:
             thread.join()
-    if failed:
-        raise failed[min(failed)]
+    try:
+        if failed:
+            raise failed[min(failed)]
+    finally:
+        failed.clear()  # an error keeps the frames of its traceback, and their arrays of rows
     return [done[worker] for worker in range(workers)]
 
 
