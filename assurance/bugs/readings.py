@@ -1418,10 +1418,11 @@ READINGS = (
         "units",
         "256: the flag of a sorted column, believed",
         "source._polars_source",
-        "_unflagged(frame.get_column(column))",
-        "frame.get_column(column)",
+        "_unflagged(table.get_column(column))",
+        "table.get_column(column)",
         "engines/test_sorted_flags.py::test_256_one_row_out_of_order_changes_no_other_unit",
         "engines/test_sorted_flags.py::test_256_one_row_out_of_order_changes_no_other_key",
+        "engines/test_sorted_flags.py::test_256_one_row_out_of_order_fails_no_period_of_a_stream",
     ),
     bug(
         "engines",
@@ -1496,13 +1497,5 @@ READINGS = (
         "    check_duckdb()\n    if scan.path is None:",
         "    if scan.path is None:",
         "jobs/test_jobs.py::test_257_a_job_on_an_older_duckdb_is_refused_before_the_charge",
-    ),
-    bug(
-        "streams",
-        "256: the flags of a LazyFrame that is collected as a whole",
-        "source.collected",
-        "table.with_columns(map(_unflagged, table.get_columns()))",
-        "table",
-        "engines/test_sorted_flags.py::test_256_one_row_out_of_order_fails_no_period_of_a_stream",
     ),
 )

@@ -75,6 +75,17 @@ def test_256_one_row_out_of_order_fails_no_period_of_a_stream(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["memory", "lazy", "file"])
+def test_256_one_row_out_of_order_changes_no_condition_of_a_stream(kind, tmp_path):
+    """Polars compares a column that it calls sorted with a number by one search."""
+    frame = of_kind([*range(500, 1_000), *range(500)], kind, tmp_path).with_columns(t=pl.lit(1))
+    ledger = dpf.Ledger(epsilon=1e9)
+    few = dpf.count(where={"p": (100, 300)})
+    stream = dpf.Stream("s", statistic=few, time="t", periods=[1, 2], epsilon=1e6, ledger=ledger)
+    assert round(stream.release(frame, 1)["total"][0]) == 200
+    assert round(dpf.of(frame).count(where={"p": (100, 300)}, epsilon=1e6, ledger=ledger)["count"][0]) == 200
+
+
+@pytest.mark.parametrize("kind", ["memory", "lazy", "file"])
 def test_256_one_row_out_of_order_leaves_each_first_report(kind, tmp_path):
     frame = of_kind([1, 0, *range(2, 100), 1], kind, tmp_path).with_columns(x=pl.lit(1.0))
     first = numbers_of_rows(frame, "x", dpf.PrivacyUnit("p"), 1)

@@ -169,12 +169,8 @@ class Source:
 
 
 def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
-    """Collect the frame with the engine that is faster for this number of rows; the result is the same.
-
-    The columns of a LazyFrame lose their flags of being sorted here.
-    """
-    table = lazy.collect(engine="in-memory" if rows is not None and rows < FEW_ROWS else "streaming")
-    return table if rows is not None else table.with_columns(map(_unflagged, table.get_columns()))
+    """Collect the frame with the engine that is faster for this number of rows; the result is the same."""
+    return lazy.collect(engine="in-memory" if rows is not None and rows < FEW_ROWS else "streaming")
 
 
 def source_of(frame: Any) -> Source:
@@ -386,12 +382,12 @@ def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: 
     def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
         if not requests:
             return frame.lazy()  # a selection of no columns would have no rows to count
-        held = frame
-        if isinstance(frame, pl.DataFrame):
-            kept = {column: _unflagged(frame.get_column(column)) for _, column, _, _ in requests}
-            if all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
-                return pl.DataFrame([kept[column].alias(name) for name, column, _, _ in requests]).lazy()
-            held = pl.DataFrame(kept)  # a list of series would rename a column ""
+        columns = dict.fromkeys(column for _, column, _, _ in requests)
+        table = collected(frame.select(map(exactly, columns)), None) if isinstance(frame, pl.LazyFrame) else frame
+        kept = {column: _unflagged(table.get_column(column)) for column in columns}
+        if all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
+            return pl.DataFrame([kept[column].alias(name) for name, column, _, _ in requests]).lazy()
+        held = pl.DataFrame(kept)  # a list of series would rename a column ""
         return held.lazy().select(
             _for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests
         )
@@ -410,7 +406,7 @@ def _unflagged(series: pl.Series) -> pl.Series:
     """Return a series without its flag of being sorted, and with the same memory.
 
     Polars believes the flag, which `set_sorted` and files of Parquet set unchecked. If one row is out of order, minima,
-    joins and groups of all rows would be wrong.
+    comparisons, joins and groups of all rows would be wrong.
     """
     flags = series.flags
     if len(series) < 2 or series.dtype == pl.Object or not (flags["SORTED_ASC"] or flags["SORTED_DESC"]):
