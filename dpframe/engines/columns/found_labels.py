@@ -91,8 +91,9 @@ def check_labels(source: Source, axis: FoundAxis) -> None:
                 f"column {name!r} must have a dtype whose values can be told apart and named to find keys in it, "
                 f"unlike {column.dtype}. Cast it to integers, strings or another time unit."
             )
+        ends = ends_of_times(column)
         for row in discovery.known:
-            code, ends = _code(row[position], column), ends_of_times(column)
+            code = _code(row[position], column)
             out_of_range = ends is not None and isinstance(code, int) and not ends[0] <= code <= ends[1]
             if code in (NOTHING, UNNAMED) or out_of_range:
                 raise InvalidArgument(
