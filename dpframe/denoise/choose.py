@@ -283,6 +283,8 @@ def _choice(
     if candidate is not None:
         name, best, rmse = candidate.name, candidate.denoised(), candidate.rmse(values.size, noise.variance)
         deviations, doubt = candidate.deviations(), candidate.doubts
+    if deviations is not None:  # at least the error of the mean of all cells, as in `Candidate.rmse`
+        deviations = np.maximum(deviations, math.sqrt(noise.variance / values.size))
     if nonnegative:
         name, best = f"{name}, non-negative", projected(best, noise)
     dominated = is_dominated(values, noise)

@@ -25,6 +25,7 @@ SUMS = ("total", "share", "cumulative")  # verbs that need additive numbers: no 
 UNDECLARED, NOT_SHOWN = "rows with undeclared keys are in no total", "groups that are not shown are in no total"
 PERCENT = 100.0
 OF_ONE_SIGN = {"share": (0.0, 1.0), "change": (-PERCENT, math.inf)}  # limits for numbers of one sign
+COUNTS = ("count", "marginals", "n_distinct", "n_units")  # verbs whose numbers are never negative but for noise
 MOST_ENTRIES = 2**25  # the largest number of terms of all sums together
 
 Rows = NDArray[np.int64]
@@ -409,5 +410,6 @@ def _limits(said: Facts, verb: str) -> tuple[float, float] | None:
 
 
 def _is_of_both_signs(said: Mapping[str, Any]) -> bool:
-    lower, upper = said.get("unit_bounds") or said.get("bounds") or (0.0, 0.0)
-    return bool(lower < 0.0 < upper)
+    bounds = said.get("unit_bounds") or said.get("bounds") or (-math.inf, math.inf)
+    of_any_sign = said["verb"] != "sum" or bounds[0] < 0.0 < bounds[1]  # a caller's statistic may have both signs
+    return said["verb"] not in COUNTS and bool(of_any_sign)

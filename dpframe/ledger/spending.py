@@ -8,6 +8,7 @@ from typing import Any
 
 from dpframe.display import report
 from dpframe.display.layout import check_labels
+from dpframe.display.pages import at_least
 from dpframe.display.report import Budget, Section
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, checked_text, closest, sentence, shown
 from dpframe.files import write_page
@@ -112,7 +113,7 @@ def _text(name: str, value: Any) -> str:
         return ""
     if name == "time":
         return str(value).removesuffix("+00:00").replace("T", " ")
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{at_least(value, 4):.4g}" if isinstance(value, float) else str(value)  # no charge is shown too small
 
 
 def checked(

@@ -137,6 +137,7 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
     unit = _unit_of(question.query, question.noising, terms)
     query = question.query.each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
     checked = check(frame, query, unit)
+    unit = _unit_of(checked, question.noising, terms)  # a dtype may have declared more groups than one
     if checked.keys.counted == "rows":
         _check_bounds(checked, unit)
     if question.population:

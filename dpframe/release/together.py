@@ -26,6 +26,7 @@ from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.noise import nonce
 from dpframe.planning.auto import tightened
+from dpframe.planning.bounds_suggestion import planned_noise
 from dpframe.planning.call import Calibration, Call
 from dpframe.planning.check_pricing import (
     NONE,
@@ -40,7 +41,7 @@ from dpframe.planning.plan import Costing, Plan, PlanTable
 from dpframe.planning.price import AUTO, Priced, because, is_pure, noises_of, parts_of, shares_of, weights_of
 from dpframe.planning.sensitivity import sensitivities_of, uses_rows
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, suggestion_of
 from dpframe.release import results
 from dpframe.release.path import tried_on_no_rows
 from dpframe.release.results import check_denoising, cost_of, entry_of, measure, noisy_checks, promise_of
@@ -202,6 +203,8 @@ def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> J
     joint = joint_plan(checked, price=price, accounting=terms.accounting, limit=terms.limit, weights=weights)
     for plan in joint.plans.values():
         check_denoising(plan.query, plan.parts[0].mechanism, plan.question.denoising.denoise)
+        if (bounds := suggestion_of(plan.query)) is not None:
+            planned_noise(bounds, plan.unit, plan.accounting)  # its errors are raised before the charge
     return joint
 
 

@@ -6,8 +6,10 @@ import html
 import json
 import math
 import re
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -18,6 +20,7 @@ from dpframe.derived.linear import Linear, half_widths
 from dpframe.derived.sums_of_noise import Law, half_width
 from dpframe.derived.traced import Source, contrast_weights
 from dpframe.queries.contrasts import ContrastDesign
+from dpframe.queries.statistics import Clipped, RowFunction, Total
 from dpframe.testing import seeded
 from tests.killed_streams import lose
 
@@ -867,3 +870,31 @@ def test_sums_over_keys_say_which_rows_are_in_none():
     found = rows.dp.group_by("g", keys=dpf.discover(delta=1e-6)).sum("x", bounds=(0, 1), **asked)
     for made in (found.dp.total(), found.dp.share(), found.dp.cumulative()):
         assert said(made) == ["groups that are not shown are in no total"]
+
+
+@dataclass(frozen=True)
+class Balance(Clipped):
+    """Rows above half of the bounds minus rows below it."""
+
+    verb: ClassVar[str] = "balance"
+    whole: ClassVar[bool] = True
+
+    def totals(self) -> tuple[Total, ...]:
+        """Return the one total."""
+        row = RowFunction(((self.column, self.bounds),), _balance, (-1, 1), 1.0, f"balance of {self.column}")
+        return (Total(row=row),)
+
+
+def _balance(steps):
+    return np.where(steps >= 2**29, 1, -1).astype("int64")
+
+
+def test_shares_and_changes_of_a_statistic_of_both_signs_are_not_cut(ledger):
+    frame = pl.DataFrame({"month": [1] * 500 + [2] * 900, "cost": [60.0] * 500 + [1.0] * 900})
+    months = frame.dp.group_by("month", keys=[1, 2])
+    result = months.agg(n=Balance("cost", (0, 64)), epsilon=50, ledger=ledger, denoise=None, checks=False)
+    assert list(values(result.dp.share(), "n")) == pytest.approx([-1.25, 2.25])
+    assert list(values(result.dp.share(), "n_low")) == pytest.approx([-1.25, 2.25])
+    change = result.dp.change()
+    assert values(change, "n_low")[0] == pytest.approx(-280.0)
+    assert values(change, "n_high")[0] == pytest.approx(-280.0)

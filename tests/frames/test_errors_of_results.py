@@ -176,6 +176,19 @@ def test_112_no_error_is_estimated_as_nothing(law, size, nonnegative):
         values = noise.add_noise(np.zeros(size, dtype=np.int64)) * noise.grid * (place > 0)
         found = choose.choose(values, noise, nonnegative=nonnegative)
         assert found.estimated_rmse >= 0.999 * math.sqrt(noise.variance / size)
+        if found.deviations is not None:
+            assert found.deviations.min() >= 0.999 * math.sqrt(noise.variance / size)
+
+
+def test_112_no_error_of_a_cell_is_estimated_as_nothing():
+    """With little noise, a prior of a few atoms leaves no doubt in some cells."""
+    counts = np.where(np.arange(600) % 10 == 0, np.arange(600) // 3, 0)
+    frame = pl.DataFrame({"k": np.repeat(np.arange(600), counts)})
+    cells = frame.dp.group_by("k", keys=range(600))
+    found = cells.count(epsilon=20, ledger=dpf.Ledger(epsilon=20), denoise="auto")
+    said = found.dp.provenance["measures"]["count"]["denoise"][0]
+    assert said["chose"].startswith("empirical-bayes")
+    assert said["cell_rmse"]["least"] > 0.0
 
 
 def test_112_risk_below_zero_is_cut_before_its_margin():

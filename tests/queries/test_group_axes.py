@@ -247,3 +247,16 @@ def test_the_noise_of_binned_groups_is_of_every_cell():
 def test_bins_without_edges_are_refused_with_an_example():
     with pytest.raises(dpf.MissingArgument, match=r"Write for instance dpf\.bins\('age', \[0, 18, 65, 120\]\)"):
         dpf.bins("age")
+
+
+@pytest.mark.parametrize("ask", [dpf.n_units(), dpf.sum("age", unit_bounds=(0, 9))], ids=["n_units", "sum"])
+def test_a_unit_may_be_in_each_category_that_a_dtype_declares(ask):
+    frame = pl.DataFrame(
+        {"who": [1, 1, 2], "ward": pl.Series(["A", "B", "A"], dtype=pl.Enum(["A", "B"])), "age": [1, 2, 3]}
+    )
+    unit = dpf.PrivacyUnit("who")
+    with pytest.raises(dpf.MissingArgument, match="max_groups must be given"):
+        frame.dp.preview.group_by("ward").agg(asked=ask, epsilon=1, unit=unit)
+    one = frame.with_columns(pl.col("ward").replace("B", "A").cast(pl.Enum(["A"])))
+    plan = one.dp.preview.group_by("ward").agg(asked=ask, epsilon=1, unit=unit)
+    assert plan.unit.max_groups == 1

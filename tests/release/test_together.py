@@ -479,3 +479,13 @@ def test_no_caption_changes_the_case_of_a_name():
     assert "Released together, at one cost for all: a, b." in captions
     assert "An end of x_median on a bound" in captions
     assert "X_median" not in captions
+
+
+def test_what_suggested_bounds_plan_for_is_checked_with_the_terms_of_the_payer():
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
+    with dpf.Ledger(epsilon=10, delta=1e-6, accounting="gdp"):
+        plan = frame.dp.preview.suggest_bounds("x", planned={"epsilon": 0.5, "mechanism": "gaussian"}, epsilon=1)
+    payer = dpf.Ledger(epsilon=10, accounting="basic")
+    with pytest.raises(dpf.MissingArgument, match="delta must be given for Gaussian noise"):
+        dpf.release_together({"x": plan}, epsilon=1, ledger=payer)
+    assert payer.spent == dpf.PrivacyLoss(0.0)
