@@ -68,6 +68,8 @@ def laplace_rate(variance: float) -> float:
 
     The variance is 2 r / (1 - r)^2.
     """
+    if variance <= 0.0:  # noise that is always 0, as at a very large epsilon
+        return 0.0
     inverse = 1.0 / variance
     return 1.0 / (1.0 + inverse + math.sqrt(inverse * (2.0 + inverse)))
 

@@ -396,7 +396,7 @@ def picture(specification: dict[str, Any], heard: str, name: str) -> str:
     sizes = dict(SIZE.findall(opening.group()))
     assert COLORS.sub("", light) == COLORS.sub("", dark)  # the themes differ in colors alone
     pairs: dict[tuple[str, str], str] = {}
-    in_the_dark = iter([found[2] for found in COLORS.finditer(dark)])
+    in_the_dark = iter([found[2] for tag in TAG.finditer(dark) for found in COLORS.finditer(tag[0])])
 
     def variable(found: re.Match[str]) -> str:
         pair = (found[2], next(in_the_dark))
@@ -404,7 +404,10 @@ def picture(specification: dict[str, Any], heard: str, name: str) -> str:
             return found[0]
         return f'{found[1]}var(--{pairs.setdefault(pair, f"{name}{len(pairs)}")})"'
 
-    made = COLORS.sub(variable, light[opening.end() :])
+    def own(tag: re.Match[str]) -> str:  # in tags alone: a text may be a key
+        return NAMES.sub(rf"\g<1>{name}", COLORS.sub(variable, tag[0]))
+
+    made = TAG.sub(own, light[opening.end() :])
     values = ["".join(f"--{own}:{pair[side]};" for pair, own in pairs.items()) for side in (0, 1)]
     style = f":root{{{values[0]}}}@media screen and (prefers-color-scheme:dark){{:root{{{values[1]}}}}}"
     tag = (
@@ -412,7 +415,7 @@ def picture(specification: dict[str, Any], heard: str, name: str) -> str:
         f'style="--width:{sizes["width"]}px;font-family:{html.escape(theme.FONT)}" '
         f'role="img" aria-label="{text(heard)}">'
     )
-    return f"<style>{style}</style>{tag}" + NAMES.sub(rf"\g<1>{name}", made)
+    return f"<style>{style}</style>{tag}{made}"
 
 
 def _drawn(specification: dict[str, Any], *, dark: bool) -> str:
@@ -424,13 +427,13 @@ def _drawn(specification: dict[str, Any], *, dark: bool) -> str:
         raise ImportError(NEEDS_DRAWING) from None
     opening, numbers = OPENING.search(svg), dict[str, int]()
     assert opening is not None
-    svg = GRADIENT.sub(lambda found: f"gradient_{numbers.setdefault(found[0], len(numbers))}", svg)
-    return opening.group() + TAG.sub(_short, svg[opening.end() :])
 
+    def short(tag: re.Match[str]) -> str:  # in tags alone: a text may be a key
+        plain = UNHEARD.sub("", tag[0]).replace(f' font-family="{theme.FONT}"', "")
+        plain = GRADIENT.sub(lambda found: f"gradient_{numbers.setdefault(found[0], len(numbers))}", plain)
+        return LONG.sub(lambda found: f"{float(found[0]):.2f}", plain)
 
-def _short(tag: re.Match[str]) -> str:
-    plain = UNHEARD.sub("", tag[0]).replace(f' font-family="{theme.FONT}"', "")
-    return LONG.sub(lambda found: f"{float(found[0]):.2f}", plain)
+    return opening.group() + TAG.sub(short, svg[opening.end() :])
 
 
 LIGHT, DARK = theme.colors(), theme.colors(dark=True)

@@ -238,7 +238,8 @@ def _adding_up(spent: PrivacyLoss, left: PrivacyLoss, whole: PrivacyLoss) -> tup
     if spent.delta or left.delta or not left.epsilon:
         return str(spent), str(left)
     gone, rest, limit = (Decimal(f"{loss.epsilon:.6g}") for loss in (spent, left, whole))
-    if gone + rest == limit:
+    is_safe = float(gone) >= (1.0 - CLOSE) * spent.epsilon and float(rest) <= (1.0 + CLOSE) * left.epsilon
+    if gone + rest == limit and is_safe:
         return str(spent), str(left)
     step = Decimal(1).scaleb(limit.adjusted() - DIGITS)
     gone = min(Decimal(spent.epsilon).quantize(step, ROUND_CEILING), limit)

@@ -84,7 +84,9 @@ def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
     """
     if plan.checks is None:
         return {}
-    return {"checks": plan.checks.rows(with_noise(plan.checks.mechanism, exact.pop(OF_CHECKS)))}
+    noisy = with_noise(plan.checks.mechanism, exact.pop(OF_CHECKS))
+    with silent():
+        return {"checks": plan.checks.rows(noisy)}
 
 
 def looked(look: Callable[[], Any]) -> Any:

@@ -284,6 +284,8 @@ def _spread_out(size: int, noise: NoiseLaw) -> Floats:
         return np.asarray(noise.grid * within)
     side = rank * 0.7548776662466927 % 1.0 - 0.5
     rate = laplace_rate(noise.variance / noise.grid**2)
+    if not rate:
+        return np.asarray(noise.grid * within)
     # P(|k| >= j) = 2 r^j / (1 + r)
     drawn = np.floor(np.log((1.0 - 2.0 * np.abs(side)) * (1.0 + rate) / 2.0) / math.log(rate))
     return np.asarray(noise.grid * (within + np.sign(side) * np.maximum(drawn, 0.0)))

@@ -231,7 +231,7 @@ def is_plain(dtype: Any) -> bool:
 def _key_texts(series: Any) -> pl.Series:
     """Return the keys of such a column as `identity.code_of` encodes them; null for missing ones."""
     if kind_of(series.dtype)[0] == "category":
-        return _of_levels(series, map(_key_text, series.cat.categories), pl.String)
+        return _of_levels(series, map(_key_text, _levels(series)), pl.String)
     if is_by_position(series.dtype):
         return pl.Series(each(series.to_numpy(dtype=object), _key_text).tolist(), dtype=pl.String)
     if isinstance(series.dtype, np.dtype):
@@ -305,7 +305,7 @@ def _present(series: Any) -> pl.Series:
     if kind == "object":
         present = each(series.to_numpy(), lambda value: not is_missing(value)).astype(bool)
     elif kind == "category" and not _are_apart(series.cat.categories):
-        levels = (None if is_missing(level) else True for level in series.cat.categories)
+        levels = (None if is_missing(level) else True for level in _levels(series))
         return _of_levels(series, levels, pl.Boolean)
     elif kind == "arrow":  # pandas does not see the missing values in run ends and unions
         import pyarrow
@@ -329,13 +329,38 @@ def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:
     codes: Integers = series.cat.codes.to_numpy().astype(np.int64)
     if role == "unit" and _are_apart(series.cat.categories):
         return _with_nulls(pl.Series(codes), codes < 0)
-    levels = series.cat.categories.to_numpy(dtype=object)
+    levels = _levels(series)
     if role == "unit":
         return _of_levels(series, _unit_codes(levels), pl.Int64)
     coded = key_codes(levels, declared)
     missing = key_codes(np.array([None], dtype=object), declared)
     by_code: Integers = np.concatenate([coded, missing])  # code -1 is missing: the last entry
     return pl.Series(by_code[codes])
+
+
+def _levels(series: Any) -> NDArray[np.object_]:
+    """Return the levels of categories as Python objects; for a time that none can hold, one that equals no other.
+
+    In its own time zone a time may lie beyond the years of Python, so it is read in UTC.
+    """
+    import pandas
+
+    levels = series.cat.categories
+    if isinstance(levels.dtype, pandas.DatetimeTZDtype):
+        levels = levels.tz_convert("UTC")
+    elif getattr(held := getattr(levels.dtype, "pyarrow_dtype", None), "tz", None) is not None:
+        levels = levels.astype(pandas.ArrowDtype(f"timestamp[{held.unit}, UTC]"))
+
+    def boxed(place: int) -> Any:
+        try:
+            return levels[place : place + 1].to_numpy(dtype=object)[0]
+        except Exception:  # of this level alone
+            return object()
+
+    try:
+        return np.asarray(levels.to_numpy(dtype=object))
+    except Exception:
+        return each(np.arange(len(levels)).astype(object), boxed)
 
 
 def _are_apart(levels: Any) -> bool:
