@@ -162,6 +162,42 @@ def test_a_level_that_is_missing_is_no_value():
         assert frame.dp.n_distinct("id", **paid())["id_n_distinct"].to_list() == near(1)
 
 
+TOO_LATE = "9999-12-31T23:30"  # in Berlin this lies in the year 10000, which Python lacks
+
+
+@pytest.mark.parametrize("kind", ["zone", "zone in ns", "arrow", "arrow zone", "arrow span", "interval"])
+def test_260_no_level_that_python_cannot_hold_makes_a_call_fail(kind):
+    """Of levels pandas makes objects all at once, and raises for one far time: a charged call failed."""
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    times = np.array(["2024-05-01", "2025-05-01", TOO_LATE], "M8[us]")
+
+    def in_berlin(times):
+        return pd.DatetimeIndex(times).tz_localize("UTC").tz_convert("Europe/Berlin")
+
+    def of_arrow(values, held):
+        return pd.Index(pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(values).cast(held)])))
+
+    levels = {
+        "zone": lambda: in_berlin(times),
+        "zone in ns": lambda: in_berlin(np.array([*times[:2], pd.Timestamp.max], "M8[ns]")),
+        "arrow": lambda: of_arrow(np.array([*times[:2], "10000-01-01"], "M8[us]"), pa.timestamp("us")),
+        "arrow zone": lambda: of_arrow(times, pa.timestamp("us", "Europe/Berlin")),
+        "arrow span": lambda: of_arrow(np.array([1, 2, 2**55]), pa.duration("s")),
+        "interval": lambda: pd.IntervalIndex.from_arrays(in_berlin(times[[0, 0, 0]]), in_berlin(times)),
+    }[kind]()
+    frame = pd.DataFrame({"id": pd.Categorical.from_codes([0, 1, 1, 2, 2, -1], categories=levels)})
+    assert frame.dp.count("id", **paid())["count"].to_list() == near(5)
+    assert units(frame, "drop") == pytest.approx(3, abs=NEAR)
+    assert counts(frame, ["x"]) == near(0)
+    assert frame.dp.count(where={"id": "x"}, **paid())["count"].to_list() == near(0)
+    ledger = dpf.Ledger(epsilon=1e7, delta=0.5, accounting="basic")
+    with ledger:
+        found = frame.dp.group_by("id", keys=dpf.discover(delta=1e-3)).count(epsilon=1e6, denoise=None)
+    assert len(found) >= (0 if kind == "interval" else 1)
+    if "zone" in kind and "ns" not in kind:
+        assert counts(frame, [datetime(9999, 12, 31, 23, 30, tzinfo=UTC), datetime(2025, 5, 1, tzinfo=UTC)]) == near(2, 2)
+
+
 def test_231_a_level_that_is_nan_is_missing_where_pandas_calls_it_present():
     """Masked floats may hold both NaN and NA: once, the unit of all rows without an id counted twice."""
     pd = pytest.importorskip("pandas")

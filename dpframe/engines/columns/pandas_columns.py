@@ -304,7 +304,7 @@ def _present(series: Any) -> pl.Series:
     kind, _ = kind_of(series.dtype)
     if kind == "object":
         present = each(series.to_numpy(), lambda value: not is_missing(value)).astype(bool)
-    elif kind == "category" and not _are_apart(series.cat.categories):
+    elif kind == "category" and not _are_apart(series):
         levels = (None if is_missing(level) else True for level in _levels(series))
         return _of_levels(series, levels, pl.Boolean)
     elif kind == "arrow":  # pandas does not see the missing values in run ends and unions
@@ -327,7 +327,7 @@ def _with_nulls(values: pl.Series, missing: NDArray[np.bool_]) -> pl.Series:
 def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:
     """Return categories as their codes (for units), or as the positions of the declared keys that they equal."""
     codes: Integers = series.cat.codes.to_numpy().astype(np.int64)
-    if role == "unit" and _are_apart(series.cat.categories):
+    if role == "unit" and _are_apart(series):
         return _with_nulls(pl.Series(codes), codes < 0)
     levels = _levels(series)
     if role == "unit":
@@ -349,7 +349,9 @@ def _levels(series: Any) -> NDArray[np.object_]:
     if isinstance(levels.dtype, pandas.DatetimeTZDtype):
         levels = levels.tz_convert("UTC")
     elif getattr(held := getattr(levels.dtype, "pyarrow_dtype", None), "tz", None) is not None:
-        levels = levels.astype(pandas.ArrowDtype(f"timestamp[{held.unit}, UTC]"))
+        import pyarrow
+
+        levels = levels.astype(pandas.ArrowDtype(pyarrow.timestamp(held.unit, "UTC")))
 
     def boxed(place: int) -> Any:
         try:
@@ -363,12 +365,13 @@ def _levels(series: Any) -> NDArray[np.object_]:
         return each(np.arange(len(levels)).astype(object), boxed)
 
 
-def _are_apart(levels: Any) -> bool:
+def _are_apart(series: Any) -> bool:
     """Return whether all levels are different and none is missing; pandas compares objects by its own rules."""
-    kind, _ = kind_of(levels.dtype)
-    if not isinstance(levels.dtype, np.dtype) and _may_hold_nan(levels.dtype):
+    dtype = series.cat.categories.dtype
+    kind, _ = kind_of(dtype)
+    if not isinstance(dtype, np.dtype) and _may_hold_nan(dtype):
         return False  # NaN may be a level
-    return kind not in ("object", "arrow", "other") or set(map(type, levels)) == {str}
+    return kind not in ("object", "arrow", "other") or set(map(type, _levels(series))) == {str}
 
 
 def _of_levels(series: Any, levels: Iterable[Any], dtype: type[pl.DataType]) -> pl.Series:
