@@ -401,3 +401,10 @@ def test_the_law_around_atoms_is_read_off_its_table(law):
         atoms = bins.atoms(nonnegative)
         expected = bins.law[np.clip(seen[:, None] - atoms, -size, size) + size]
         assert np.array_equal(bins.around(seen, atoms), expected)
+
+
+@pytest.mark.parametrize("epsilon", [400.0, 1e4])
+def test_noise_that_is_always_0_leaves_a_trend_as_it_is(epsilon):
+    law = Laplace.calibrate(sensitivity=1, epsilon=epsilon)
+    values = np.arange(12.0) ** 2
+    assert denoise.trend_filter(values, law, order=True) == pytest.approx(values)

@@ -195,7 +195,8 @@ def test_260_no_level_that_python_cannot_hold_makes_a_call_fail(kind):
         found = frame.dp.group_by("id", keys=dpf.discover(delta=1e-3)).count(epsilon=1e6, denoise=None)
     assert len(found) >= (0 if kind == "interval" else 1)
     if "zone" in kind and "ns" not in kind:
-        assert counts(frame, [datetime(9999, 12, 31, 23, 30, tzinfo=UTC), datetime(2025, 5, 1, tzinfo=UTC)]) == near(2, 2)
+        keys = [datetime(9999, 12, 31, 23, 30, tzinfo=UTC), datetime(2025, 5, 1, tzinfo=UTC)]
+        assert counts(frame, keys) == near(2, 2)
 
 
 def test_231_a_level_that_is_nan_is_missing_where_pandas_calls_it_present():

@@ -135,3 +135,11 @@ def test_the_table_of_charges_rounds_up(tmp_path):
     ledger.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<td class="n">0.3334</td>' in page
+
+
+@pytest.mark.parametrize(("epsilon", "spent", "left"), [(0.33333349, "0.33334", "0.66666"), (0.25, "0.25", "0.75")])
+def test_what_was_spent_is_rounded_up_and_what_remains_down(epsilon, spent, left):
+    ledger = dpf.Ledger(epsilon=1)
+    PEOPLE.dp.count(epsilon=epsilon, ledger=ledger)
+    assert f"spent epsilon {spent} of epsilon 1\n" in repr(ledger)
+    assert f"remaining epsilon {left}\n" in repr(ledger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import polars as pl
@@ -305,6 +306,18 @@ def test_maps_have_one_name_for_their_gradients_however_many_were_drawn(tmp_path
     for page in ("one.html", "other.html"):
         found.dp.write_html(tmp_path / page)
     assert "gradient_0" in (tmp_path / "other.html").read_text(encoding="utf-8")
+
+
+def test_a_picture_changes_no_key_that_reads_like_a_part_of_it(tmp_path):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    keys = ["gradient_7", "gradient_3", "url(#a)", 'id="x"', 'fill="red"', 'href="#b"']
+    frame = pl.DataFrame({"k": keys})
+    frame.dp.group_by("k", keys=keys).count(epsilon=1, ledger=dpf.Ledger(epsilon=9)).dp.write_html(tmp_path / "k.html")
+    page = (tmp_path / "k.html").read_text(encoding="utf-8")
+    drawn = page[page.index("<svg") : page.index("</svg>")]
+    texts = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", drawn)]
+    assert [text for text in texts if text in keys] == keys
 
 
 def test_a_picture_has_other_colors_on_a_dark_page():

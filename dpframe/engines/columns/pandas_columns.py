@@ -348,7 +348,8 @@ def _levels(series: Any) -> NDArray[np.object_]:
     levels = series.cat.categories
     if isinstance(levels.dtype, pandas.DatetimeTZDtype):
         levels = levels.tz_convert("UTC")
-    elif getattr(held := getattr(levels.dtype, "pyarrow_dtype", None), "tz", None) is not None:
+    held: Any = getattr(levels.dtype, "pyarrow_dtype", None)
+    if getattr(held, "tz", None) is not None:
         import pyarrow
 
         levels = levels.astype(pandas.ArrowDtype(pyarrow.timestamp(held.unit, "UTC")))
