@@ -84,9 +84,7 @@ def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
     """
     if plan.checks is None:
         return {}
-    noisy = with_noise(plan.checks.mechanism, exact.pop(OF_CHECKS))
-    with silent():
-        return {"checks": plan.checks.rows(noisy)}
+    return {"checks": plan.checks.rows(with_noise(plan.checks.mechanism, exact.pop(OF_CHECKS)))}
 
 
 def looked(look: Callable[[], Any]) -> Any:

@@ -521,5 +521,6 @@ def test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing(settings):
             frame.dp.histogram("x", bins=[0, 1, 2.1, 3], **paid(unit) | {"denoise": "auto"})
             frame.dp.mean("x", bounds=(0, 3), **paid(unit))
             basic = dpf.Ledger(epsilon=100, delta=0.1, accounting="basic")
-            frame.dp.mean("x", bounds=(0, 3), epsilon=30, delta=1e-9, ledger=basic)
+            frame.dp.mean("x", bounds=(-3, 7.3), epsilon=30, delta=1e-9, ledger=basic)
+            frame.dp.variance("x", bounds=(0, 9), epsilon=10, delta=1e-9, ledger=basic)
     assert heard == []
