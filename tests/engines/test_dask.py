@@ -185,6 +185,55 @@ def test_242_one_missing_value_changes_no_other_number():
         assert round(asked.sum("u", bounds=(0, 100), epsilon=MANY, ledger=ledger)["u_sum"][0]) == 900
 
 
+NO_TEXT = [
+    b"\xff",
+    b"ann",
+    b"\xfe",
+    b"\xff",
+    None,
+    b"\xff\xfe",
+    b"\xed\xa0\x80",
+    "\u00e9".encode(),
+    b"",
+    b"a\0b",
+    b"a\0c",
+]
+
+
+@pytest.mark.parametrize("many", [2**16, 1])
+@pytest.mark.parametrize("by", ["unit", "two columns", "unit in groups", "undeclared groups", "found keys"])
+def test_264_strings_that_are_not_utf8_are_told_apart_byte_by_byte(by, many, monkeypatch):
+    """Arrow holds any bytes in a column of strings; Python makes no text of them, and Polars does not receive them."""
+    pyarrow = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(unit_parts, "MANY_ROWS", many)
+    words = pyarrow.array(NO_TEXT * 3, pyarrow.binary()).view(pyarrow.string())
+    numbers = range(len(words))
+    columns = {"w": words, "id": pyarrow.array(numbers), "group": pyarrow.array([number % 4 for number in numbers])}
+    held = pyarrow.table(columns).to_pandas(types_mapper=pandas.ArrowDtype)
+    unit = {"unit": "w", "two columns": ["w", "group"], "unit in groups": "w"}.get(by, "id")
+
+    def answer(frame):
+        ledger = dpf.Ledger(epsilon=2 * MANY, delta=0.1, keys_delta=0.05, unit=dpf.PrivacyUnit(unit))
+        options = {"epsilon": MANY, "ledger": ledger}
+        if by == "undeclared groups":
+            found = dpf.of(frame).contributions("w", **options)
+        elif by == "found keys":
+            found = dpf.of(frame).group_by("w", keys=dpf.discover(delta=1e-3, max_keys=2)).count(max_rows=2, **options)
+        elif by == "unit in groups":
+            found = dpf.of(frame).group_by("group", keys=[*range(4)]).count(max_rows=9, max_groups=4, **options)
+        else:
+            found = dpf.of(frame).n_units(**options)
+        rows = found.itertuples(index=False)
+        return [[round(value) if isinstance(value, float) else value for value in row] for row in rows]
+
+    in_memory = answer(held)
+    assert answer(made_of(held[:15], held[15:], declared=held)) == in_memory
+    if by == "unit":
+        assert in_memory[0][0] == len({*NO_TEXT} - {None})
+    if by == "found keys":
+        assert sorted(row[0] for row in in_memory) == ["", "a\0b", "a\0c", "ann", "\u00e9"]
+
+
 def test_one_odd_object_leaves_the_other_times_of_its_partition():
     moment, day = datetime(2024, 1, 1, 5), date(2024, 1, 2)
     aware = datetime(2024, 1, 1, 5, tzinfo=UTC)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from dpframe.engines.columns import identity
 from dpframe.engines.columns.source import source_of
-from dpframe.engines.pieces import unit_parts
+from dpframe.engines.pieces import spark, unit_parts
 from dpframe.engines.sums import cells, weights
 from dpframe.queries import keys as of_keys
 from dpframe.queries.sameness import same, same_key
@@ -767,3 +767,24 @@ def test_241_the_part_of_a_unit_depends_on_no_other_unit(first):
     together = unit_parts.part_of(pl.Series([first, *units]), 2**10)[1:]
     assert together.tolist() == alone
     assert len({*alone[:3]}) == 3
+
+
+def test_264_bytes_that_are_no_text_have_a_part_and_are_sent():
+    """Python makes no text of such a unit, and Polars refuses to read it from the bytes of Arrow."""
+    pyarrow = pytest.importorskip("pyarrow")
+    units = [b"ann", b"\xff", b"\xfe", None, b"\xff\xfe" + b"q" * 30, "\u00e9".encode(), b"a\0b"]
+    unit = pl.Series("unit", pl.from_arrow(pyarrow.array(units, pyarrow.binary()).view(pyarrow.string())))
+    parts = unit_parts.part_of(unit, 2**10)
+    assert parts[[0, 5, 6]].tolist() == unit_parts.part_of(pl.Series(["ann", "\u00e9", "a\0b"]), 2**10).tolist()
+    assert len(set(parts.tolist())) == len(units)
+    numbers, sent = unit_parts.in_parts(unit.to_frame(), unit, 2**10, lambda rows: rows)
+    received = pl.concat(map(unit_parts.received, sent))["unit"].cast(pl.Binary)
+    assert numbers == sorted(parts.tolist())
+    assert received.to_list() == [units[place] for place in np.argsort(parts)]
+
+
+def test_264_keys_are_found_among_texts_alone_on_every_engine():
+    """What Spark makes of bytes that are no text is none either."""
+    table = pl.DataFrame({"w": spark.texts(pl.Series([b"a", None, b"\xff", b"\0 not", b"b", spark.MARK.encode()]))})
+    assert table["w"].n_unique() == table.height
+    assert identity.without_bytes(table, ["w"])["w"].to_list() == ["a", None, "\0 not", "b"]

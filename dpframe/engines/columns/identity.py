@@ -48,6 +48,7 @@ STRING, WHOLE, FLOATING, QUOTIENT, TIMES, UNNAMED = "s", "n", "f", "q", "t", "x"
 LOW, HIGH = -(2**63), 2**64  # whole numbers between them are written in digits
 LARGE = 10**300
 
+MARK = "\0 not UTF-8: "  # Spark's texts begin so if they are digits of bytes that are not UTF-8, see `spark.texts`
 NEXT = "[89ab][0-9a-f]"  # a byte that continues a character
 UTF8 = (  # well-formed UTF-8 in hexadecimal digits: the table of RFC 3629, section 4
     "^(?:[0-7][0-9a-f]"
@@ -508,11 +509,17 @@ def _as_decimal(value: Fraction) -> Decimal:
 
 
 def without_bytes(table: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Return the rows whose strings in these columns are text or missing; other strings have no name to show."""
+    """Return the rows whose strings in these columns are text or missing; other strings have no name to show.
+
+    Nor has a text that begins with the mark: on every engine, since on Spark it stands for other bytes.
+    """
     for name in names:
-        if table.schema[name] == pl.String and not _all_text(table[name]):
-            digits = table[name].cast(pl.Binary).bin.encode("hex")
-            table = table.filter(digits.str.contains(UTF8).fill_null(True))
+        if table.schema[name] == pl.String:
+            encoded = table[name].cast(pl.Binary)
+            named = ~encoded.bin.starts_with(MARK.encode())
+            if not _all_text(table[name]):
+                named &= encoded.bin.encode("hex").str.contains(UTF8)
+            table = table.filter(named.fill_null(True))
     return table
 
 

@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engines.columns.identity import NOWHERE, UTF8, Declared
+from dpframe.engines.columns.identity import MARK, NOWHERE, UTF8, Declared
 from dpframe.engines.columns.source import ColumnType, source_of, types_of_spark
 from dpframe.engines.engine import Partial, added_up
 from dpframe.engines.pieces.unit_parts import FAILED, Spill, as_pairs, cost, in_parts, received, together, versions
@@ -190,7 +190,6 @@ ROWS_OF_PART = 2**10  # rows of a part that are sent at a time; with fewer, each
 MOST_ROWS = 2**20  # rows to process at a time, however many parts there are
 MEMORY = 2**28  # bytes of the units of one partition; beyond this, they go through a file
 MOST_PARTS = 2**12
-MARK = "\0 not UTF-8: "  # marks a text that is not UTF-8; a text that begins so is marked as well
 INSTANT = pl.Datetime("us", "UTC")
 WORD = 2**32
 

@@ -227,10 +227,10 @@ def part_of(unit: pl.Series, parts: int) -> NDArray[np.uint16]:
 
     Units are values of one Polars dtype, in the form that is compared. Numbers are mixed as by SplitMix64 (Steele, Lea
     and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014). For texts it is a hash of bytes, which
-    pandas keeps the same. At most 2**16 parts.
+    pandas keeps the same; they may be bytes that are not UTF-8, of which Python makes no text. At most 2**16 parts.
     """
-    filled = unit.fill_null("" if unit.dtype == pl.String else 0)
-    if unit.dtype == pl.String:
+    filled = unit.cast(pl.Binary).fill_null(b"") if unit.dtype == pl.String else unit.fill_null(0)
+    if filled.dtype == pl.Binary:
         import pandas
 
         texts = filled.to_numpy()  # before pandas 3, categories would end at the first character 0 of a text
@@ -245,8 +245,8 @@ def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def received(sent: bytes) -> pl.DataFrame:
-    """Return the rows of a part, as they were sent."""
-    return pl.read_ipc_stream(io.BytesIO(sent))
+    """Return the rows of a part, as they were sent, by pyarrow: Polars fails to read texts that are not UTF-8."""
+    return pl.read_ipc_stream(io.BytesIO(sent), use_pyarrow=True)
 
 
 def together(task: Task, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -263,7 +263,7 @@ def as_pairs(task: Task, table: pl.DataFrame) -> pl.DataFrame:
 
 def _as_bytes(table: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
-    table.write_ipc_stream(buffer)
+    table.write_ipc_stream(buffer, compat_level=pl.CompatLevel.oldest())
     return buffer.getvalue()
 
 
