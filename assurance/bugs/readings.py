@@ -148,7 +148,7 @@ READINGS = (
         "identity",
         "a level that is NaN and not NA taken for a person",
         "_are_apart",
-        "if not isinstance(levels.dtype, np.dtype) and _may_hold_nan(levels.dtype):",
+        "if not isinstance(dtype, np.dtype) and _may_hold_nan(dtype):",
         "if False:",
         "test_identity.py::test_231_a_level_that_is_nan_is_missing_where_pandas_calls_it_present",
     ),
@@ -1207,7 +1207,7 @@ READINGS = (
         "241: parts of units by the first unit with the same text up to a character 0",
         "unit_parts.part_of",
         "texts = filled.to_numpy()",
-        'texts = filled.replace({one: next(o for o in filled if o.split("\\0")[0] == one.split("\\0")[0]) '
+        'texts = filled.replace({one: next(o for o in filled if o.split(b"\\0")[0] == one.split(b"\\0")[0]) '
         "for one in filled}).to_numpy()",
         "engines/test_identity.py::test_241_the_part_of_a_unit_depends_on_no_other_unit",
     ),
@@ -1564,10 +1564,10 @@ READINGS = (
     ),
     bug(
         "before the charge",
-        "139: checks of bounds that a setting of NumPy makes fail",
-        "Gaussian.tail",
-        '        with np.errstate(all="ignore"):\n            return np.asarray(erfc(',
-        "        if steps is not None:\n            return np.asarray(erfc(",
+        "139: checks of bounds and plans that a setting of NumPy makes fail",
+        "tracebacks.trimmed",
+        '            with np.errstate(all="ignore"):\n',
+        "            if function is not None:\n",
         "release/test_adversary.py::test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing",
     ),
 )

@@ -90,13 +90,17 @@ def warn_of_bounds(words: str, *, depth: int) -> None:
 
 
 def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
-    """Return a public function whose errors show neither its arguments nor what it called."""
+    """Return a public function whose errors show neither its arguments nor what it called.
+
+    Whatever `numpy.seterr` says, small numbers make it neither fail nor warn.
+    """
 
     @wraps(function)
     def door(*arguments: Given.args, **named: Given.kwargs) -> Answer:
         outer = sys.exception()
         try:
-            return function(*arguments, **named)
+            with np.errstate(all="ignore"):
+                return function(*arguments, **named)
         except BaseException as error:
             unclear = _unclear(function, arguments, named) if type(error) is TypeError else None
             clean = unclear or cleaned(error, outer, tell=not _is_own(error))

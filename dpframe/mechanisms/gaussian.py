@@ -106,8 +106,7 @@ class Gaussian(Stepped):
         if self.step_scale > 8.0:  # this formula errs by less than 1e-500 squared steps
             return (self.step_scale**2 + 1.0 / 12.0) * self.grid**2
         steps = np.arange(1.0, 200.0)
-        with np.errstate(all="ignore"):  # a caller may have made an underflow an error
-            return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
+        return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
         """Return the chance of noise of at least this many grid steps, for 1 or more.
@@ -116,7 +115,7 @@ class Gaussian(Stepped):
         """
         from scipy.special import erfc
 
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # a caller may have made an underflow an error
             return np.asarray(erfc((steps - 0.5) / (self.step_scale * math.sqrt(2.0))) / 2.0)
 
     @property

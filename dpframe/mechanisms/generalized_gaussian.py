@@ -154,7 +154,7 @@ class GeneralizedGaussian(Stepped):
         """Return the chance of noise of at least this many grid steps, for 1 or more."""
         from scipy.special import gammaincc
 
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             return np.asarray(gammaincc(1.0 / self.p, ((steps - 0.5) / self.step_scale) ** self.p) / 2.0)
 
     @property

@@ -137,8 +137,8 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
     unit = _unit_of(question.query, question.noising, terms)
     query = question.query.each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
     checked = check(frame, query, unit)
-    if checked.keys is not query.keys:  # a dtype may have declared more groups than one
-        unit = _unit_of(checked, question.noising, terms)
+    if checked.keys is not query.keys:
+        unit = _unit_of(checked, question.noising, terms)  # a dtype may have declared several groups
     if checked.keys.counted == "rows":
         _check_bounds(checked, unit)
     if question.population:
