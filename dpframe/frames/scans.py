@@ -157,7 +157,8 @@ def _alike(files: list[str]) -> list[str]:
     schemas = [pl.read_parquet_schema(file) for file in files]
     for found in schemas[1:]:
         for name in (*schemas[0], *found):
-            if found.get(name) not in (schemas[0].get(name), pl.Null()):  # a column of nulls is cast
+            first, its_type = schemas[0].get(name), found.get(name)
+            if first is None or its_type not in (first, pl.Null()):  # a column of nulls is cast, if it is in the first
                 raise InvalidArgument(
                     f"path must be of files with the same types, and column {shown(name)} has another type in one, or "
                     "is not there. Cast it where the files are written."

@@ -1123,6 +1123,7 @@ def test_parquet_files_of_other_types_are_not_cast(tmp_path):
         ("polars", {"p": [1.5], "w": ["A"]}),
         ("polars", {"p": [3]}),
         ("polars", {"p": [3], "w": ["A"], "x": [1]}),
+        ("polars", {"p": [3], "w": ["A"], "x": [None]}),  # one row would make a column of numbers of it
         ("duckdb", {"p": [3]}),
     ],
 )
