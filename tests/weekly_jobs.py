@@ -102,13 +102,19 @@ READ = [
 ]
 
 
+def rows_of(frame):
+    """Return the rows of a frame that an engine of jobs opened."""
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect().rows()
+    return [tuple(row) for row in (frame.collect() if hasattr(frame, "collect") else frame.fetchall())]
+
+
 def check_job_on(engine, folder):
     """Check that an engine reads text files like the others, and that the same job gives the same totals."""
     (folder / "odd.csv").write_text(ODD, encoding="utf-8")
     kinds = {"patient": "integer", "ward": "string", "nights": "number", "well": "boolean", "day": "date"}
     frame = scans.opened(engine, scans.Scan(str(folder / "odd.csv"), "csv", kinds))
-    rows = frame.fetchall() if engine == "duckdb" else frame.collect()
-    rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
+    rows = rows_of(frame)
     assert [(*row[:4], None if row[4] is None else str(row[4])) for row in rows] == READ
     run(job(folder, engine, EXACT.replace('"polars"', f'"{engine}"')))
     wards = dpf.read_parquet(folder / "out" / "wards.parquet")
@@ -126,8 +132,7 @@ def check_ids_on(engine, folder):
     )
     one = job(folder, text=text.replace('"polars"', f'"{engine}"', 1))
     frame = scans.opened(one.engine, one.scan)
-    rows = frame.fetchall() if engine == "duckdb" else frame.collect()
-    rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
+    rows = rows_of(frame)
     assert rows == [(7, "A", 7), (None, "B", 7), (None, "C", 0), (0, "A", 0), (-12, "A", -12)]
 
 
@@ -137,12 +142,25 @@ def check_packed_on(engine, folder):
     (folder / "days-2.csv.GZ").write_bytes(gzip.compress(b"p,w\n4,D\n"))
     (folder / "days-3.csv").write_bytes(b"p,w\n5,E\n")
     scan = scans.Scan(str(folder / "days-*"), "csv", {"p": "id", "w": "string"})
-    rows = scans.opened(engine, scan).collect()
-    rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
-    assert sorted(rows) == [(1, "A"), (2, "B"), (3, "C"), (4, "D"), (5, "E")]
+    assert sorted(rows_of(scans.opened(engine, scan))) == [(1, "A"), (2, "B"), (3, "C"), (4, "D"), (5, "E")]
     (folder / "days-2.csv.GZ").write_bytes(gzip.compress(b"w,p\n4,4\n"))
     with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same first line, and that of 'days"):
         scans.opened(engine, scan)
+
+
+def check_returns_on(engine, folder):
+    """Check that a carriage return ends no row.
+
+    pandas and Python's csv write it without quotes, and DuckDB took what one person typed for rows of many others.
+    """
+    others = "\r".join(f"{person},A" for person in range(100, 1_100))
+    for name, note in (("without", "fine"), ("with", f"fine\r{others}")):
+        people = "".join(f"{person},B,fine\n" for person in range(9))
+        (folder / f"{name}.csv").write_bytes(f"p,w,note\n{people}9,B,{note}\n10,B,fine\n".encode())
+        frame = scans.opened(engine, scans.Scan(str(folder / f"{name}.csv"), "csv", {"p": "id", "w": "string"}))
+        assert sorted(rows_of(frame)) == [(person, "B") for person in range(11)]
+        found = dpf.of(frame).n_units(epsilon=1e6, ledger=dpf.Ledger(epsilon=1e9, unit="p"))
+        assert [round(units) for units in found["n_units"].to_list()] == [11]
 
 
 FILES = ["a.", "b[1].", "b1.", ".hidden.", "in/c.", "in/.hidden.", "in/deep/d.", ".in/e.", "_in/f."]  # rows 0, 1, ...
@@ -174,8 +192,7 @@ def check_files_on(engine, format, pattern, folder):
     scan = scans.Scan(path, format, **kinds)
     frame = scans.opened(engine, scan)
     (folder / f"late.{format}").write_bytes((folder / f"a.{format}").read_bytes())  # in no list of files
-    rows = frame.fetchall() if engine == "duckdb" else frame.collect()
-    rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
+    rows = rows_of(frame)
     assert sorted(row for (row,) in rows) == NAMED[pattern]
 
 

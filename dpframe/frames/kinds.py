@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -74,13 +75,15 @@ def planned(argument: str, columns: Callable[[], T]) -> T:
     """Return the columns of a plan.
 
     Polars' own error would show the plan, with the rows of Parquet files, or quote a row of a file of text whose types
-    it guesses. Its words are shown for wrong names and missing files alone.
+    it guesses. Its words are shown for wrong names and missing files alone, up to an equals sign: in a path, such as
+    ``patient=Ann/stays.parquet``, a value follows.
     """
     try:
         return columns()
     except Exception as error:
         known = isinstance(error, OF_PLANS)
-        words = said(error) if known else f"{type(error).__name__}, whose message may quote rows and is withheld"
+        withheld = f"{type(error).__name__}, whose message may quote rows and is withheld"
+        words = re.sub("=.*", "=...", said(error)) if known else withheld
         correct = "Correct the path, or its permissions." if isinstance(error, OSError) else "Correct the plan."
         way_out = correct if known else "Look for the cause with collect_schema()."
         raise InvalidArgument(

@@ -3,7 +3,8 @@
 All engines read text files alike: each field as text, then the text as the declared type. A field that does not fit the
 type is missing. A string with bytes that are not UTF-8 is missing too: readers replace all such bytes by one sign
 (U+FFFD), and two people could share a name. This holds for files that a program wrote, with quotes in the right places.
-A misplaced quote can still fail, or merge the next lines into one field (``docs/assurance/limits.md``).
+A misplaced quote can still fail, or merge the next lines into one field (``docs/assurance/limits.md``). Polars reads
+these files in place of DuckDB too, which ends rows at carriage returns that have no quotes.
 """
 
 from __future__ import annotations
@@ -29,10 +30,9 @@ ID = r"^(0|-?[1-9][0-9]{0,17})\z"  # of a unit: 007 is not 7, or two people coul
 NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 REPLACED = "\N{REPLACEMENT CHARACTER}"
-LONGEST = 2**30  # maximum bytes of a line
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
 PACKED_OTHERWISE = (b"\x28\xb5\x2f\xfd", b"BZh", b"x\x01", b"x\x9c", b"x\xda")  # by Zstandard, bzip2 and zlib
-PACKED_NAMES = (".bz2", ".deflate", ".lz4", ".snappy", ".zst", ".zstd")  # by which Spark or DuckDB would unpack a file
+PACKED_NAMES = (".bz2", ".deflate", ".lz4", ".snappy", ".zst", ".zstd")  # by which Spark would unpack a file
 PATTERN_OF_SPARK = re.compile(r"[][*?{}\\]")  # characters that form a pattern in a file name
 PATTERNS = {"integer": INTEGER, "id": ID, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
@@ -157,7 +157,8 @@ def _alike(files: list[str]) -> list[str]:
     schemas = [pl.read_parquet_schema(file) for file in files]
     for found in schemas[1:]:
         for name in (*schemas[0], *found):
-            if found.get(name) not in (schemas[0].get(name), pl.Null()):  # a column of nulls is cast
+            first, its_type = schemas[0].get(name), found.get(name)
+            if first is None or its_type not in (first, pl.Null()):  # a column of nulls is cast, if it is in the first
                 raise InvalidArgument(
                     f"path must be of files with the same types, and column {shown(name)} has another type in one, or "
                     "is not there. Cast it where the files are written."
@@ -183,36 +184,12 @@ def _duckdb(scan: Scan, files: list[str]) -> Any:
     check_duckdb()
     if scan.path is None:
         return _of_database(scan)
+    if scan.format == "csv":
+        return _polars(scan, files)  # DuckDB would take a text of one person, "a\r7,3", for a row of person 7
     connection = duckdb.connect()
     source: Any = [glob.escape(file) for file in files] or scan.path
-    if scan.format == "parquet":
-        relation = connection.read_parquet(source, hive_partitioning=False)
-        _check_types(connection, source)
-    else:
-        names = _names_of_texts(scan, files)
-        if names is None or any(map(_is_packed, files)):  # of a packed file DuckDB reads 16 times LONGEST at once
-            raise InvalidArgument(
-                "path must name plain CSV files of this machine on DuckDB, not compressed ones or a remote address. "
-                "Unpack them here, or write Parquet files."
-            )
-        texts = connection.read_csv(
-            source,
-            header=True,
-            auto_detect=False,
-            delimiter=",",
-            quotechar='"',
-            escapechar='"',
-            null_padding=True,
-            strict_mode=False,
-            ignore_errors=True,  # skips lines that DuckDB cannot read
-            max_line_size=LONGEST,
-            parallel=False,  # a field may hold a line break
-            columns={f"c{place}": "VARCHAR" for place in range(len(names))},  # DuckDB reads columns by position
-        )
-        places = {name: f"c{names.index(name)}" for name in scan.columns}
-        relation = texts.project(
-            ", ".join(_read_by_sql(name, kind, DUCKDB, places[name]) for name, kind in scan.columns.items())
-        )
+    relation = connection.read_parquet(source, hive_partitioning=False)
+    _check_types(connection, source)
     _ = relation.columns
     return relation
 
@@ -309,7 +286,7 @@ def _spark(scan: Scan, files: list[str]) -> Any:
         if _stay(_names_of_texts(scan, files)):
             options["enforceSchema"] = False  # Spark compares the first lines itself when it reads them
         texts = reader.options(**options).csv(source)
-        frame = texts.selectExpr(*(_read_by_sql(name, kind, SPARK) for name, kind in scan.columns.items()))
+        frame = texts.selectExpr(*(_read_by_spark(name, kind) for name, kind in scan.columns.items()))
     _ = frame.schema
     return frame
 
@@ -374,31 +351,14 @@ def _nodes(session: Any, plan: Any) -> Iterator[str]:
                 left.append(inner.next())
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """SQL differences between two engines: the quote of a column name, and the test of a pattern."""
-
-    quote: str
-    matches: str
-
-    def column(self, name: str) -> str:
-        """Return the quoted name of a column."""
-        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
-
-
-DUCKDB = Dialect('"', "regexp_matches({column}, '{pattern}')")
-SPARK = Dialect("`", "{column} rlike r'{pattern}'")
-
-
-def _read_by_sql(name: str, kind: str, dialect: Dialect, place: str | None = None) -> str:
-    """Return SQL that reads a column as its type; `place` is its name in the table of texts, if different."""
-    column, known_as = dialect.column(place or name), dialect.column(name)
+def _read_by_spark(name: str, kind: str) -> str:
+    column = "`" + name.replace("`", "``") + "`"
     if kind == "string":
-        return f"case when {column} <> '' and {column} not like '%{REPLACED}%' then {column} end as {known_as}"
+        return f"case when {column} <> '' and {column} not like '%{REPLACED}%' then {column} end as {column}"
     if kind == "boolean":
-        return f"case {column} when 'true' then true when 'false' then false end as {known_as}"
-    clear = dialect.matches.format(column=column, pattern=PATTERNS[kind])
-    return f"case when {clear} then try_cast({column} as {OF_SQL[kind]}) end as {known_as}"
+        return f"case {column} when 'true' then true when 'false' then false end as {column}"
+    clear = f"{column} rlike r'{PATTERNS[kind]}'"
+    return f"case when {clear} then try_cast({column} as {OF_SQL[kind]}) end as {column}"
 
 
 def _names_of_texts(scan: Scan, files: list[str]) -> list[str] | None:
@@ -433,7 +393,7 @@ def _is_packed(path: str) -> bool:
 def _first_line(path: str) -> bytes:
     """Return the first line of a text file, unpacked; refuse compression that not all engines recognize.
 
-    Polars recognizes it by the first bytes of a file, DuckDB and Spark by the name.
+    Polars recognizes it by the first bytes of a file, Spark by the name.
     """
     with open(path, "rb") as file:
         start = file.read(4)

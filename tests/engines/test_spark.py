@@ -10,7 +10,16 @@ import runpy
 import engine_tables
 import polars as pl
 import pytest
-from weekly_jobs import NAMED, check_files_on, check_folders_on, check_ids_on, check_job_on, check_packed_on, lay_out
+from weekly_jobs import (
+    NAMED,
+    check_files_on,
+    check_folders_on,
+    check_ids_on,
+    check_job_on,
+    check_packed_on,
+    check_returns_on,
+    lay_out,
+)
 
 import dpframe as dpf
 from assurance.engines import ROOT, spark_frames
@@ -164,6 +173,10 @@ def test_225_spark_itself_compares_the_first_lines_of_text_files(spark, tmp_path
 
 def test_text_files_that_gzip_compressed_are_read_and_compared(spark, tmp_path):
     check_packed_on("spark", tmp_path)
+
+
+def test_261_a_carriage_return_in_a_text_ends_no_row(spark, tmp_path):
+    check_returns_on("spark", tmp_path)
 
 
 @pytest.mark.parametrize("names", [",p", '"",p', "a,A,p", "p,b b"])

@@ -1,6 +1,7 @@
 """Kinds of frames: each one that narwhals knows is read or refused, and dtypes never depend on a row."""
 
 import sys
+import traceback
 from types import SimpleNamespace
 
 import narwhals as nw
@@ -206,3 +207,32 @@ def test_170_dtypes_of_arrow_follow_from_the_schema():
 def test_the_error_of_a_plan_names_what_to_correct(plan, way_out):
     with pytest.raises(dpf.InvalidArgument, match=way_out):
         plan().dp.count(epsilon=1)
+
+
+@pytest.mark.parametrize("person", ["Alice Smith", "Dan, path"])
+def test_263_the_error_of_a_hive_schema_shows_no_folder_of_a_person(person, tmp_path):
+    """Polars' own error quotes the path of the first file, with the value of its folder, before any charge."""
+    folder = tmp_path / f"patient={person}"
+    folder.mkdir()
+    pl.DataFrame({"x": [1.0]}).write_parquet(folder / "stays.parquet")
+    frame = pl.scan_parquet(tmp_path, hive_schema={"person": pl.String})
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(dpf.InvalidArgument, match='not present in the given Hive schema: "patient"') as caught:
+        dpf.of(frame).count(epsilon=1, ledger=ledger)
+    told = "".join(traceback.format_exception(caught.value))
+    assert person not in told
+    assert "stays" not in told
+    assert str(caught.value).endswith("Nothing was charged. Correct the plan.")
+
+
+def test_263_the_error_of_a_file_shows_no_folder_of_a_person():
+    """A file that may not be read in such a folder."""
+
+    def columns():
+        raise PermissionError("Permission denied (os error 13): stays/patient=Alice Smith/stays.parquet")
+
+    with pytest.raises(
+        dpf.InvalidArgument, match=r"denied \(os error 13\): stays/patient=\.\.\.\)\. Nothing"
+    ) as caught:
+        kinds.planned("frame", columns)
+    assert "Alice" not in str(caught.value)
