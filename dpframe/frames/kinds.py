@@ -83,7 +83,7 @@ def planned(argument: str, columns: Callable[[], T]) -> T:
     except Exception as error:
         known = isinstance(error, OF_PLANS)
         withheld = f"{type(error).__name__}, whose message may quote rows and is withheld"
-        words = re.sub("=.*", "=...", said(error)) if known else withheld
+        words = re.sub("(?s)=.*", "=...", said(error)) if known else withheld
         correct = "Correct the path, or its permissions." if isinstance(error, OSError) else "Correct the plan."
         way_out = correct if known else "Look for the cause with collect_schema()."
         raise InvalidArgument(

@@ -137,15 +137,13 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
     unit = _unit_of(question.query, question.noising, terms)
     query = question.query.each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
     checked = check(frame, query, unit)
-    if checked.keys is not query.keys:
-        unit = _unit_of(checked, question.noising, terms)  # a dtype may have declared several groups
-    if checked.keys.counted == "rows":
-        _check_bounds(checked, unit)
+    unit = unit if checked.keys is query.keys else _unit_of(checked, question.noising, terms)  # keys of a dtype
+    _check_bounds(checked, unit)
     if question.population:
         check_samples(checked, unit)
     most, denoising = question.max_cells, question.denoising
-    cells = checked.keys if checked.subtotals else checked.shown
-    refuse_many("keys and bins must make", "cells", cells.cells, most)  # also keys that a dtype declares
+    cells = (checked.keys if checked.subtotals else checked.shown).cells
+    refuse_many("keys and bins must make", "cells", cells, most)  # also keys that a dtype declares
     if checked.subtotals == "cube":
         refuse_many("cube must make", "rows", checked.shown.cells, most)
     if checked.keys.unknown:
@@ -211,7 +209,9 @@ def _unit_of(query: Query, noising: Noising, terms: PlanTerms) -> PrivacyUnit:
 
 
 def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
-    """Refuse a question that needs contribution bounds and has none."""
+    """Refuse a question that needs contribution bounds and has none; one about contributions needs none."""
+    if query.keys.counted == "units":
+        return
     if unit.column is not None and not unit.is_bounded and not uses_rows(query):
         raise MissingArgument(
             f"max_groups must be given, because the ledger protects each {unit.one}. "
