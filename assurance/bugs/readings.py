@@ -1555,14 +1555,6 @@ READINGS = (
         "reports/test_reports.py::test_a_picture_changes_no_key_that_reads_like_a_part_of_it",
     ),
     bug(
-        "before the charge",
-        "139: checks of bounds and plans that a setting of NumPy makes fail",
-        "tracebacks.trimmed",
-        '            with np.errstate(all="ignore"):\n',
-        "            if function is not None:\n",
-        "release/test_adversary.py::test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing",
-    ),
-    bug(
         "jobs",
         "261: CSV files that DuckDB reads",
         "scans._duckdb",
@@ -1616,7 +1608,7 @@ READINGS = (
     ),
     bug(
         "keys",
-        "264: found keys with the digits of other bytes",
+        "264: unknown groups with the digits of other bytes",
         "identity.without_bytes",
         "starts_with(MARK.encode())",
         'starts_with(MARK.encode() + b"?")',

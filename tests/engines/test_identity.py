@@ -771,6 +771,7 @@ def test_241_the_part_of_a_unit_depends_on_no_other_unit(first):
 
 def test_264_bytes_that_are_no_text_have_a_part_and_are_sent():
     """Python makes no text of such a unit, and Polars refuses to read it from the bytes of Arrow."""
+    pytest.importorskip("pandas")
     pyarrow = pytest.importorskip("pyarrow")
     units = [b"ann", b"\xff", b"\xfe", None, b"\xff\xfe" + b"q" * 30, "\u00e9".encode(), b"a\0b"]
     unit = pl.Series("unit", pl.from_arrow(pyarrow.array(units, pyarrow.binary()).view(pyarrow.string())))

@@ -523,4 +523,6 @@ def test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing(settings):
             basic = dpf.Ledger(epsilon=100, delta=0.1, accounting="basic")
             frame.dp.mean("x", bounds=(-3, 7.3), epsilon=30, delta=1e-9, ledger=basic)
             frame.dp.variance("x", bounds=(0, 9), epsilon=10, delta=1e-9, ledger=basic)
+            cubic = dpf.generalized_gaussian(p=3)
+            frame.dp.mean("x", bounds=(0, 3), epsilon=10, delta=1e-9, mechanism=cubic, ledger=basic)
     assert heard == []
