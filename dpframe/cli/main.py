@@ -5,6 +5,7 @@ It needs typer and rich, the extra ``dpframe[cli]``. ``import dpframe`` does not
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from collections.abc import Sequence
@@ -48,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(MISSING, file=sys.stderr)
         return NOT_INSTALLED
     del rich
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a label may have signs that it cannot show
     from dpframe.cli.commands import application, complain
     from dpframe.ledger.statement import DUE
 

@@ -52,12 +52,12 @@ def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> In
 
 
 def _earliest(code: Integers, periods: Integers, cell: Integers, added: Integers, most: int) -> NDArray[np.bool_]:
-    """Return for each row whether fewer than `most` rows of its unit come before it.
+    """Return for each row whether fewer than `most` rows of its unit come before it; rows that add 0 come last.
 
     Within a period rows are shuffled, always in the same way, so that no small value or first group comes first by
     rule. If the shuffle ties two rows, what they add decides. Rows that add the same are interchangeable.
     """
-    order = np.lexsort((added, cell, _shuffled(cell, added), periods, code))
+    order = np.lexsort((added, cell, _shuffled(cell, added), periods, added == 0, code))
     owner = code[order]
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     before = np.arange(owner.size) - np.repeat(starts, np.diff(np.append(starts, owner.size)))

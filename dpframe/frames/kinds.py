@@ -76,14 +76,16 @@ def planned(argument: str, columns: Callable[[], T]) -> T:
 
     Polars' own error would show the plan, with the rows of Parquet files, or quote a row of a file of text whose types
     it guesses. Its words are shown for wrong names and missing files alone, up to an equals sign: in a path, such as
-    ``patient=Ann/stays.parquet``, a value follows.
+    ``patient=Ann/stays.parquet``, a value follows. A file that may not be read was perhaps found in a folder, so it is
+    not named.
     """
     try:
         return columns()
     except Exception as error:
         known = isinstance(error, OF_PLANS)
         withheld = f"{type(error).__name__}, whose message may quote rows and is withheld"
-        words = re.sub("(?s)=.*", "=...", said(error)) if known else withheld
+        told = type(error).__name__ if isinstance(error, PermissionError) else said(error)
+        words = re.sub("(?s)=.*", "=...", told) if known else withheld
         correct = "Correct the path, or its permissions." if isinstance(error, OSError) else "Correct the plan."
         way_out = correct if known else "Look for the cause with collect_schema()."
         raise InvalidArgument(

@@ -180,7 +180,11 @@ def half_width_of_tail(tail: Tail, confidence: float) -> float:
 
 
 def deltas_of_tail(tail: Tail, shift: float, epsilons: Floats) -> Floats:
-    """Return the deltas of a shift by `shift` steps at each epsilon of at least 0, rounded up."""
+    """Return the deltas of a shift by `shift` steps at each epsilon of at least 0, rounded up.
+
+    Each is the largest gain of all steps. The law is symmetric, so the gain of x is at most that of 1 - x + shift if
+    that is larger, and no negative step is needed.
+    """
     factors = np.exp(np.minimum(epsilons, LARGEST_POWER))  # the cap overstates delta, which falls with epsilon
 
     def gain(steps: Floats) -> Floats:
@@ -188,7 +192,7 @@ def deltas_of_tail(tail: Tail, shift: float, epsilons: Floats) -> Floats:
         return np.asarray(above - factors[:, None] * tail_at_least(tail, steps) * (1.0 - ACCURACY))
 
     farthest = min(reach_of_tail(tail) + shift, FARTHEST)
-    low, high = np.full(epsilons.size, -farthest), np.full(epsilons.size, farthest)
+    low, high = np.zeros(epsilons.size), np.full(epsilons.size, farthest)
     most = np.zeros(epsilons.size)
     rows = np.arange(epsilons.size)
     while True:

@@ -134,7 +134,8 @@ class _Choice(Mechanism):
         flat = checked_integers(scores).ravel()
         rate, highest = self.budget / self.spread, int(flat.max())
         gaps = np.uint64(highest % 2**64) - flat.view(np.uint64)  # modulo 2**64: exact for any two int64
-        losses = np.minimum(gaps * float(rate), float(HUGE))
+        with np.errstate(all="ignore"):
+            losses = np.minimum(gaps * float(rate), float(HUGE))
         return self._drawn(losses, lambda index: (highest - int(flat[index])) * rate)
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:

@@ -440,9 +440,7 @@ def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
         return int(np.argmin(losses))
     while True:
         candidate = uniform(losses.size - 1, min(BATCH, 16 + 2 * losses.size))
-        loss = losses[candidate]
-        chance = np.exp(-loss)
-        kept = accepted(chance, chance * (loss + 1.0) * 2.0**-46, _exponential_of(candidate, exact))
+        kept = accepted(*_chances(losses[candidate]), _exponential_of(candidate, exact))
         if kept.any():
             return int(candidate[np.argmax(kept)])
 
@@ -460,12 +458,17 @@ def permuted_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
         candidate = uniform(losses.size - 1, min(BATCH, 16 + 2 * losses.size))
         first = np.sort(np.unique(candidate, return_index=True)[1])
         new = candidate[first[~seen[candidate[first]]]]
-        loss = losses[new]
-        chance = np.exp(-loss)
-        kept = accepted(chance, chance * (loss + 1.0) * 2.0**-46, _exponential_of(new, exact))
+        kept = accepted(*_chances(losses[new]), _exponential_of(new, exact))
         if kept.any():
             return int(new[np.argmax(kept)])
         seen[new] = True
+
+
+def _chances(loss: Floats) -> tuple[Floats, Floats]:
+    """Return exp(-loss) and a bound of its error; an underflow may not warn, for it would tell private gaps."""
+    with np.errstate(all="ignore"):
+        chance = np.exp(-loss)
+        return chance, chance * (loss + 1.0) * 2.0**-46
 
 
 def _kept_in_range(law: Law, candidate: Integers) -> Any:

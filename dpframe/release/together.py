@@ -163,7 +163,12 @@ def release_together(
     joint = _planned(plans, price, weights, payer)
     calls = {name: _call(plan) for name, plan in joint.plans.items()}
     for name, plan in joint.plans.items():
-        check(calls[name].frame, plan.query, plan.unit)  # again: the columns of a pandas frame may have changed
+        now_asked = check(calls[name].frame, plan.query, plan.unit)  # again: columns of pandas frames may have changed
+        if _zones(now_asked) != _zones(plan.query):
+            raise InvalidArgument(
+                f"plans must be released on the columns that they were made for, and a time zone in {name!r} has "
+                "changed since. Preview it again."
+            )
         check_spill(calls[name].frame, plan.unit)
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
     warn_of_cost(payer, joint.unit, joint.cost)
@@ -186,6 +191,11 @@ def release_together(
     for frame in released.values():
         results.warn_of_checks(frame, depth=3)
     return released
+
+
+def _zones(query: Query) -> list[str | None]:
+    """Return the time zone of each axis that has one, in which its days begin."""
+    return [getattr(axis, "zone", None) for axis in query.keys.axes]
 
 
 def _price(epsilon: Any, delta: Any, share: Any) -> Price:

@@ -126,7 +126,8 @@ def frame_so_far(request: StreamRequest, like: str) -> Any:
     plan, stored = so_far(request)
     groups = Keys(plan.query.keys.axes[1:])
     numbers = list(stored) or [1]  # a stream without a release needs one for the dtypes, and keeps no row
-    columns: dict[str, Any] = {plan.time: [plan.periods[one - 1] for one in numbers for _ in range(plan.groups)]}
+    label = f"{plan.time}_label" if plan.time in COLUMNS else plan.time
+    columns: dict[str, Any] = {label: [plan.periods[one - 1] for one in numbers for _ in range(plan.groups)]}
     columns |= {name: list(values) * len(numbers) for name, values in groups.labels().items()}
     for name in COLUMNS:
         columns[name] = np.concatenate([one.released[name] for one in stored.values()] or [np.zeros(plan.groups)])

@@ -381,3 +381,17 @@ def test_the_default_ledger_and_long_ones_are_drawn():
     chart = seen(ledger.plot())
     rows = chart["layer"][0]["data"]["values"] if "data" in chart["layer"][0] else chart["data"]["values"]
     assert (len(rows), rows[0]["spent"], rows[-1]["spent"]) == (500, 0.0, 600.0)
+
+
+def test_a_label_that_the_terminal_cannot_show_is_shown_by_its_codes(tmp_path):
+    path = tmp_path / "clinic.ledger"
+    PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1, path=path), label="\u60a3\u8005")
+    for words in (["show"], ["export"], ["export", "--format", "json"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "dpframe", "ledger", *words, str(path)],
+            capture_output=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONIOENCODING": "cp1252"},
+            check=True,
+        )
+        assert b"\\u60a3\\u8005" in done.stdout

@@ -226,13 +226,13 @@ def test_263_the_error_of_a_hive_schema_shows_no_folder_of_a_person(person, tmp_
 
 
 def test_263_the_error_of_a_file_shows_no_folder_of_a_person():
-    """A file that may not be read in such a folder."""
+    """A file that may not be read in a folder."""
 
     def columns():
-        raise PermissionError("Permission denied (os error 13): stays/patient=Alice Smith/stays.parquet")
+        raise PermissionError("Permission denied (os error 13): stays/Alice Smith.parquet")
 
     with pytest.raises(
-        dpf.InvalidArgument, match=r"denied \(os error 13\): stays/patient=\.\.\.\)\. Nothing"
+        dpf.InvalidArgument, match=r"\(PermissionError\)\. Nothing was charged\. Correct the path"
     ) as caught:
         kinds.planned("frame", columns)
     assert "Alice" not in str(caught.value)

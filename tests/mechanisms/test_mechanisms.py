@@ -529,3 +529,27 @@ def test_207_noise_of_another_design_is_refused():
         ),
     )
     assert plan.parts[0].mechanism.design == "flat"
+
+
+class FromItsTail(dpf.Mechanism):
+    """Discrete Laplace noise of which only the tail is known."""
+
+    name, norm, sensitivity, grid = "from its tail", 1.0, 1.0, 1.0
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def tail(self, steps):
+        return np.exp(-steps / self.scale) / (1.0 + np.exp(-1.0 / self.scale))
+
+    def add_noise(self, totals):
+        return totals + dpf.noise.discrete_laplace(self.scale, totals.size).reshape(totals.shape)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 30.0, 1e4, 1e6, 3e7, 1e8, 1e9, 1e10])
+def test_266_the_delta_of_a_tail_is_at_least_that_of_its_law(scale):
+    """For wide noise near epsilon 0, rounding made a plateau far from the largest gain."""
+    mine, known = FromItsTail(scale), Laplace(1, scale)
+    for epsilon in (0.0, 1e-13, 0.25 / scale, 0.5 / scale, 0.99 / scale, 1.0 / scale):
+        least = known.delta(epsilon)
+        assert least * (1.0 - 1e-9) <= mine.delta(epsilon) <= least + 1e-11

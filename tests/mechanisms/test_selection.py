@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import warnings
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -573,3 +574,12 @@ def test_wrong_calls_get_words_and_cost_nothing(engine, error, words, ask):
     with ledger, pytest.raises(error, match=words):
         ask(engine(DATA).dp)
     assert ledger.spent == dpf.PrivacyLoss(0.0)
+
+
+@pytest.mark.parametrize("settings", ["raise", "warn"])
+def test_265_scores_that_are_far_apart_make_no_choice_fail_or_warn(settings):
+    """`numpy.seterr` made the exponential mechanism fail or warn by the gap between two scores."""
+    with np.errstate(all=settings), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for gap in (684, 685, 708, 709, 745, 5_000):
+            assert dpf.exponential_mechanism([0, gap], epsilon=1, sensitivity=1, monotonic=True) == 1

@@ -491,3 +491,44 @@ def test_facts_of_a_callers_statistic_that_are_no_json_are_refused_as_the_caller
     with pytest.raises(dpf.InvalidArgument, match=r"set is not JSON serializable\)\. Nothing was charged"):
         stream.release(frame, 1)
     assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.usefixtures("without_noise")
+@pytest.mark.parametrize(
+    ("statistic", "expected"),
+    [
+        (dpf.count(where={"sex": "f"}), 200.0),
+        (dpf.count("cost"), 200.0),
+        (dpf.sum("cost", bounds=(0, 5)), 600.0),
+        (dpf.sum("cost", bounds=(0, 5), where={"sex": "f"}), 600.0),
+    ],
+    ids=str,
+)
+def test_rows_that_add_nothing_use_up_no_bound(statistic, expected):
+    """Once, they did, in the same order for each unit: the total of 200 people with a second row was 0."""
+    people = range(200)
+    frame = pl.DataFrame(
+        {
+            "person": [person for person in people for _ in range(3)],
+            "sex": ["m", "f", "f"] * 200,
+            "cost": [None, 3.0, 3.0] * 200,
+            "week": [1, 2, 2] * 200,
+        }
+    )
+    ledger = dpf.Ledger(epsilon=100, unit="person")
+    asked = {"statistic": statistic, "time": "week", "periods": [1, 2], "max_rows": 1, "epsilon": 1.0}
+    stream = dpf.Stream("f", ledger=ledger, **asked)
+    stream.release(frame, 1)
+    assert stream.release(frame, 2)["total"].to_list() == pytest.approx([expected], rel=1e-6)
+
+
+@pytest.mark.parametrize("time", ["total", "period"])
+def test_periods_keep_their_labels_whatever_their_column_is_called(time):
+    stream = dpf.Stream(
+        "s", statistic=dpf.count(), time=time, periods=[7, 8], epsilon=1.0, ledger=dpf.Ledger(epsilon=1)
+    )
+    for period in (7, 8):
+        stream.release(pl.DataFrame({time: [7, 7, 8]}), period)
+    found = stream.to_frame()
+    assert found.columns == [f"{time}_label", *stream_path.COLUMNS]
+    assert found[f"{time}_label"].to_list() == [7, 8]

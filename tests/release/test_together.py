@@ -467,6 +467,18 @@ def test_a_frame_that_got_other_columns_since_is_refused(name, values, error):
     assert ledger.spent.epsilon == 0
 
 
+def test_days_that_begin_at_another_time_since_are_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"t": pandas.to_datetime(["2026-01-01 00:30", "2026-01-01 23:30", "2026-01-02 12:00"])})
+    ledger = dpf.Ledger(epsilon=10)
+    with ledger:
+        plan = frame.dp.preview.group_by("t", keys=dpf.dates("2026-01-01", "2026-01-03", every="1d")).count(epsilon=1)
+        frame["t"] = frame["t"].dt.tz_localize("Asia/Tokyo")
+        with pytest.raises(dpf.InvalidArgument, match="a time zone in 'days' has changed since"):
+            dpf.release_together({"days": plan}, epsilon=1)
+    assert ledger.spent.epsilon == 0
+
+
 def test_no_caption_changes_the_case_of_a_name():
     """Sentences begin with a capital letter, and so must not begin with a name that the caller chose."""
     pytest.importorskip("altair")
