@@ -117,8 +117,8 @@ BEFORE = (
         "before the charge",
         "plans that are released together by the schema of their preview",
         "release_together",
-        "        check(calls[name].frame, plan.query, plan.unit)",
-        "        pass",
+        "now_asked = check(calls[name].frame, plan.query, plan.unit)",
+        "now_asked = plan.query",
         "test_together.py::test_a_frame_that_got_other_columns_since_is_refused",
     ),
     bug(
