@@ -182,8 +182,8 @@ def half_width_of_tail(tail: Tail, confidence: float) -> float:
 def deltas_of_tail(tail: Tail, shift: float, epsilons: Floats) -> Floats:
     """Return the deltas of a shift by `shift` steps at each epsilon of at least 0, rounded up.
 
-    Each is the largest gain of all steps. The law is symmetric, so the gain of x is at most that of 1 - x + shift if
-    that is larger, and no negative step is needed.
+    Each is the largest gain of all steps. The law is symmetric, so the gain of a step x below (1 + shift) / 2 is at
+    most that of 1 + shift - x, and the search can begin at 0.
     """
     factors = np.exp(np.minimum(epsilons, LARGEST_POWER))  # the cap overstates delta, which falls with epsilon
 

@@ -253,8 +253,10 @@ class Stream:
         Returns
         -------
         DataFrame
-            A row for each period and group, with the label of the period in the column `time`. The frame is marked as
-            public (`dpframe.public`). Provenance is in the results of the releases.
+            A row for each period and group, with the label of the period in the column `time`. If `time` is "total"
+            or "period", that column is "total_label" or "period_label". The frame is marked as public
+            (`dpframe.public`).
+            Provenance is in the results of the releases.
         """
         return stream_path.frame_so_far(self._request, like)
 
