@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zlib
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,8 @@ from dpframe.ledger.sql import is_there
 from dpframe.release import results
 
 ROOT = Path(__file__).resolve().parents[2]
+WITHOUT_DUCKDB = pytest.mark.skipif(find_spec("duckdb") is None, reason="DuckDB is not installed")
+both = pytest.mark.parametrize("engine", ["polars", pytest.param("duckdb", marks=WITHOUT_DUCKDB)])
 
 
 @pytest.fixture
@@ -604,17 +607,13 @@ def test_the_url_of_a_head_is_shown_as_the_file_has_it(folder):
 # The same job on other engines, by one changed line
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_the_same_job_on_other_engines_by_one_changed_line(engine, folder):
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     check_job_on(engine, folder)
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_206_ids_that_differ_in_zeros_are_never_one_unit(engine, folder):
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     check_ids_on(engine, folder)
 
 
@@ -850,11 +849,9 @@ HARD = {
 
 
 @pytest.mark.parametrize("line", HARD.values(), ids=HARD)
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_no_such_line_of_a_text_file_makes_a_run_fail(tmp_path, engine, line):
     """A bad line must not make a preview fail either, which decodes only the names; the other rows still count."""
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     file = tmp_path / "stays.csv"
     file.write_bytes(b"p,w\n1,A\n" + line + b"3,A\n")
     frame = scans.opened(engine, scans.Scan(str(file), "csv", {"p": "integer", "w": "string"}))
@@ -863,11 +860,9 @@ def test_no_such_line_of_a_text_file_makes_a_run_fail(tmp_path, engine, line):
     assert found["count"].to_list() == [2]
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_names_that_are_no_utf8_are_not_taken_for_one_person(tmp_path, engine):
     """Latin-1 has one byte for an umlaut, and readers replace all such bytes by one sign, so two names look equal."""
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     file = tmp_path / "stays.csv"
     mueller, moeller = "M\xfcller,A\n".encode("latin-1"), "M\xf6ller,B\n".encode("latin-1")
     file.write_bytes(b"p,w\n" + mueller + 300 * moeller + b"Meyer,A\n")
@@ -893,7 +888,7 @@ FIRST_LINES = {
 }
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 @pytest.mark.parametrize("first", ["w,p", "w,x,p", "w", "B,2"])
 def test_text_files_with_other_columns_are_refused(tmp_path, engine, first):
     """DuckDB and Spark read later files by the column positions of the first: another column would name the units."""
@@ -919,23 +914,19 @@ def test_225_names_of_columns_that_go_on_after_the_first_line_are_refused(engine
         said(scan, scan.files)
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_text_files_that_gzip_compressed_are_read_and_compared(tmp_path, engine):
     """A run of such files with different first lines was once charged before it failed."""
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     check_packed_on(engine, tmp_path)
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_261_a_carriage_return_in_a_text_ends_no_row(tmp_path, engine):
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     check_returns_on(engine, tmp_path)
 
 
 @pytest.mark.parametrize("text", [b'p,w\n"ann",A\n"ann\r",B\n', b'w,p\nA,"ann"\nB,"ann\r"\n'], ids=["first", "last"])
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_262_an_id_in_quotes_keeps_its_carriage_return(tmp_path, engine, text):
     """Polars drops it where it has no quotes, so that two people would be one unit: the limits say so."""
     (tmp_path / "stays.csv").write_bytes(text)
@@ -991,20 +982,16 @@ def test_text_files_in_folders_are_compared_too(tmp_path, engine, path):
 
 @pytest.mark.parametrize("pattern", NAMED)
 @pytest.mark.parametrize("format", ["parquet", "csv"])
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_216_engines_read_the_files_that_were_checked(engine, format, pattern, tmp_path):
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     check_files_on(engine, format, pattern, tmp_path)
 
 
 @pytest.mark.parametrize("pattern", ["*.csv", "**/*.csv", "."])
 @pytest.mark.parametrize("hidden", [".a.csv", ".ipynb_checkpoints/a.csv"])
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_216_a_hidden_file_gives_the_unit_no_other_column(engine, hidden, pattern, tmp_path):
     """Read by the column positions of the first file, the rows of person 5 would count as 500 people."""
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     (tmp_path / "stays.csv").write_text("p,w\n" + "".join(f"{person},1\n" for person in range(100)), encoding="utf-8")
     (tmp_path / hidden).parent.mkdir(exist_ok=True)
     (tmp_path / hidden).write_text("w,p\n" + "".join(f"{ward},5\n" for ward in range(500)), encoding="utf-8")
@@ -1013,14 +1000,14 @@ def test_216_a_hidden_file_gives_the_unit_no_other_column(engine, hidden, patter
     assert dpf.of(frame).n_units(epsilon=1e6, ledger=ledger)["n_units"].to_list() == [100]
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_files_that_go_before_they_are_opened_are_not_looked_for_again(engine, tmp_path):
     """A second search could find files that arrived meanwhile, and read them unchecked."""
     with pytest.raises(FileNotFoundError):
         opened(engine, tmp_path)
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_a_file_that_is_found_by_two_names_is_read_once(engine, tmp_path):
     """Otherwise each row would appear twice, and if each row is a privacy unit, a person would count twice."""
     (tmp_path / "a").mkdir()
@@ -1033,7 +1020,7 @@ def test_a_file_that_is_found_by_two_names_is_read_once(engine, tmp_path):
     assert (frame.collect().rows() if engine == "polars" else frame.fetchall()) == [(1,)]
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_232_a_hard_link_to_a_file_is_another_name_of_it(engine, tmp_path):
     first = tmp_path / "stays-1.parquet"
     pl.DataFrame({"p": [1]}).write_parquet(first)
@@ -1056,11 +1043,9 @@ def test_a_file_without_a_byte_has_no_rows(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["clinic[1]", "[!x]linic1"])
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 @pytest.mark.parametrize("source", ["stays.parquet", "s*.parquet"])
 def test_217_the_name_of_the_jobs_folder_is_no_pattern(source, engine, name, tmp_path):
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     for folder in ("clinic1", name):
         (tmp_path / folder).mkdir()
         lay_out(tmp_path / folder)
@@ -1103,7 +1088,7 @@ def test_218_addresses_of_servers_and_whole_names_stay_as_they_are(folder):
             job(folder, text=TEXT.replace('path = "clinic.ledger"', f'url = "{url}"'))
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_columns_are_found_whatever_others_are_called(tmp_path, engine):
     """Duplicate names, and names that differ only in case, must not shift other columns to another position."""
     (tmp_path / "stays.csv").write_text(
@@ -1152,10 +1137,8 @@ def test_parquet_files_of_other_columns_are_refused_before_the_charge(tmp_path, 
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv"])
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@both
 def test_names_of_folders_are_no_columns(tmp_path, engine, format):
-    if engine == "duckdb":
-        pytest.importorskip("duckdb")
     check_folders_on(engine, format, tmp_path)
 
 
